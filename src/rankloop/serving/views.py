@@ -9,24 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving import api
 from rankloop.serving.admission import NotFound, RequestError
-from rankloop.serving.api import (
-    DeadLettersAnswer,
-    DecisionAnswer,
-    DecisionsAnswer,
-    DecisionSummary,
-    EventsAnswer,
-    ExplainAnswer,
-    FeaturePart,
-    ItemReason,
-    Policy,
-    RankerAnswer,
-    SeriesAnswer,
-    SnapshotAnswer,
-    SnapshotsAnswer,
-    StoryRow,
-    TrialAnswer,
-)
 from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
@@ -49,12 +33,12 @@ _POINTS = 40  # in a sparkline
 _SMOOTH = 5  # points that each is the mean of
 
 
-async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> RankerAnswer:
+async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> api.RankerAnswer:
     """One ranker as it stands."""
     fold = served.fold
     n = fold.ranker.n_positions
     decisions = fold.counts.decisions
-    return RankerAnswer(
+    return api.RankerAnswer(
         name=served.name,
         algorithm=fold.config.algorithm,
         summary=fold.ranker.summary,
@@ -69,7 +53,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
         feedback_length=None if n is None else fold.ranker.feedback.length(n),
         max_grade=fold.ranker.max_grade,
         parameters=fold.config.parameters,
-        policy=Policy(**records.given(fold.config.policy)),
+        policy=api.Policy(**records.given(fold.config.policy)),
         counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
         parked=sum(map(len, fold.parked.values())),
         exploration_share=fold.counts.explored / decisions if decisions else None,
@@ -87,7 +71,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> Ran
     )
 
 
-def _trial(fold: Fold) -> TrialAnswer | None:
+def _trial(fold: Fold) -> api.TrialAnswer | None:
     """How the ranker compares with the baseline; None as long as no list had one and none was asked for."""
     sums, policy = fold.trial, fold.config.policy
     holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
@@ -96,7 +80,7 @@ def _trial(fold: Fold) -> TrialAnswer | None:
     if not (apprentice or holdout or own.n or other.n or sums.live is not None):
         return None
     live = sums.live if sums.live is not None else float(not apprentice)
-    return TrialAnswer(
+    return api.TrialAnswer(
         live=live * (1.0 - holdout),
         holdout=holdout,
         ranker_lists=own.n,
@@ -109,7 +93,7 @@ def _trial(fold: Fold) -> TrialAnswer | None:
     )
 
 
-async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAnswer:
+async def decision_answer(served: ServedRanker, decision_id: str) -> api.DecisionAnswer:
     """The whole story of one list."""
     fold = served.fold
     story = (await served.store.stories(served.name, [decision_id]))[decision_id]
@@ -122,7 +106,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> DecisionAns
     chances = decision.propensities
     names, free = fold.names(decision), free_of(decision)
     among = None if free is None or free.among is None else [fold.catalogue[i] for i in free.among]
-    return DecisionAnswer(
+    return api.DecisionAnswer(
         decision_id=decision_id,
         items=names,
         candidates=candidate_names(fold.stored, decision) if among is None else among,
@@ -150,14 +134,14 @@ def _shown_by(decision: Decision) -> Literal["ranker", "baseline"]:
     return "baseline" if decision.trial is not None and decision.trial.would else "ranker"
 
 
-def _story_row(row: Row, outcome: Outcome | None) -> StoryRow:
+def _story_row(row: Row, outcome: Outcome | None) -> api.StoryRow:
     values = None
     if row.kind == "feedback":
         values = np.frombuffer(records.read_body(row).values, "<f8").tolist()
-    return StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
+    return api.StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
 
 
-async def events_answer(served: ServedRanker, *, after: str, limit: str) -> EventsAnswer:
+async def events_answer(served: ServedRanker, *, after: str, limit: str) -> api.EventsAnswer:
     """The events of up to `limit` rows after row `after`, as far as the ranker has folded its log."""
     if not after.isdecimal() or int(after) >= 1 << 40:
         raise RequestError(f"after must be the number of a row, or 0, got {after!r}", field="after")
@@ -170,39 +154,39 @@ async def events_answer(served: ServedRanker, *, after: str, limit: str) -> Even
     if through < applied:
         rows = await store.read(name, after=through, limit=min(int(limit), applied - through))
     events = await events_of(store, name, fold, rows) if rows else []
-    return EventsAnswer(events, rows[-1].seq if rows else through, applied, first.link.hex())
+    return api.EventsAnswer(events, rows[-1].seq if rows else through, applied, first.link.hex())
 
 
-async def snapshots_answer(served: ServedRanker) -> SnapshotsAnswer:
+async def snapshots_answer(served: ServedRanker) -> api.SnapshotsAnswer:
     """All snapshots, oldest first."""
     found = await served.store.snapshots(served.name)
-    return SnapshotsAnswer(
+    return api.SnapshotsAnswer(
         [
-            SnapshotAnswer(one.seq, one.at, one.epoch, one.state_hash, one.config_hash, one.code_hash)
+            api.SnapshotAnswer(one.seq, one.at, one.epoch, one.state_hash, one.config_hash, one.code_hash)
             for one in found
         ]
     )
 
 
-def series_answer(served: ServedRanker, *, window: str, now: int) -> SeriesAnswer:
+def series_answer(served: ServedRanker, *, window: str, now: int) -> api.SeriesAnswer:
     """The roll-ups."""
     series = served.fold.series
     if window not in ("all", *WINDOWS):
         raise RequestError(f"window must be all, hour or day, got {window!r}", field="window")
     width, found = series.window(window, now=now)
-    return SeriesAnswer(served.name, width, columns(found), series.delay_histogram())
+    return api.SeriesAnswer(served.name, width, columns(found), series.delay_histogram())
 
 
-def dead_letters_answer(served: ServedRanker) -> DeadLettersAnswer:
+def dead_letters_answer(served: ServedRanker) -> api.DeadLettersAnswer:
     """Feedback that came to nothing, newest first."""
-    return DeadLettersAnswer(served.fold.counts.dead, list(reversed(served.fold.dead)))
+    return api.DeadLettersAnswer(served.fold.counts.dead, list(reversed(served.fold.dead)))
 
 
-async def decisions_answer(served: ServedRanker) -> DecisionsAnswer:
+async def decisions_answer(served: ServedRanker) -> api.DecisionsAnswer:
     """The newest lists, found in the last rows of the log."""
     last = await served.store.last_seq(served.name)
     answers: dict[str, Row] = {}
-    found: list[DecisionSummary] = []
+    found: list[api.DecisionSummary] = []
     for row in reversed(await served.store.read(served.name, after=max(0, last - _ROWS), limit=_ROWS)):
         if row.kind == "feedback" and row.decision is not None:
             answers[row.decision] = row
@@ -210,14 +194,14 @@ async def decisions_answer(served: ServedRanker) -> DecisionsAnswer:
             found.append(_summary(served, row, answers.get(row.event_id)))
             if len(found) == _LISTS:
                 break
-    return DecisionsAnswer(found)
+    return api.DecisionsAnswer(found)
 
 
-def _summary(served: ServedRanker, row: Row, answer: Row | None) -> DecisionSummary:
+def _summary(served: ServedRanker, row: Row, answer: Row | None) -> api.DecisionSummary:
     decision = records.read_decision(row.body)
     names = served.fold.names(decision)
     values = None if answer is None else np.frombuffer(records.read_body(answer).values, "<f8").tolist()
-    return DecisionSummary(
+    return api.DecisionSummary(
         row.event_id,
         row.seq,
         row.at,
@@ -257,7 +241,7 @@ _MOST = 20_000  # rows that are folded again; by default there is a snapshot aft
 _INT = np.dtype("<i4")
 
 
-async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswer:
+async def explain_answer(served: ServedRanker, decision_id: str) -> api.ExplainAnswer:
     """Explain one list from its row and the state that it was drawn from, or the present one where that is gone."""
     state = await served.decision_state(decision_id)
     if state is None:
@@ -268,7 +252,7 @@ async def explain_answer(served: ServedRanker, decision_id: str) -> ExplainAnswe
     fold = served.fold if then is None else then
     # What is not of the state: the policy that the list was drawn under.
     bound = bound_of(served.fold.policies.at(decision.model_seq + 1))
-    return ExplainAnswer(
+    return api.ExplainAnswer(
         decision_id,
         decision.explored,
         decision.model_seq,
@@ -294,7 +278,7 @@ async def state_at(served: ServedRanker, seq: int, *, most: int = _MOST) -> Fold
         return fold
 
 
-def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> list[ItemReason]:
+def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> list[api.ItemReason]:
     free, names = free_of(decision), fold.names(decision)
     numbers = np.frombuffer(decision.shown, _INT).astype(np.int64)
     pinned = {} if free is None else free.pinned
@@ -311,7 +295,7 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
         reason: Literal["pinned", "baseline", "ranker"] = (
             "pinned" if position in pinned else "baseline" if would else "ranker"
         )
-        parts: list[FeaturePart] = []
+        parts: list[api.FeaturePart] = []
         score = None
         if features is not None and weights is not None and number < len(features):
             score, parts = _score(features[number], weights, fold.stored.feature_names)
@@ -325,7 +309,7 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
                 *_weighing(parts),
             ]
         )
-        found.append(ItemReason(name, position, reason, chance, place, score, parts, words))
+        found.append(api.ItemReason(name, position, reason, chance, place, score, parts, words))
     return found
 
 
@@ -345,7 +329,7 @@ def _places(
 
 def _score(
     row: NDArray[np.float32], weights: NDArray[np.float64], names: list[str]
-) -> tuple[float, list[FeaturePart]]:
+) -> tuple[float, list[api.FeaturePart]]:
     parts = feature_parts(row, weights, names)
     total = 0.0
     for one in parts:
@@ -386,7 +370,7 @@ def _drawing(decision: Decision, chance: float | None) -> list[str]:
     return told
 
 
-def _weighing(parts: list[FeaturePart]) -> list[str]:
+def _weighing(parts: list[api.FeaturePart]) -> list[str]:
     if not parts:
         return []
     most = parts[0]

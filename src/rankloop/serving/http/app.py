@@ -27,19 +27,7 @@ from rankloop.serving.api import ErrorAnswer, ErrorBody
 from rankloop.serving.auth import Access, Guard, Permission
 from rankloop.serving.engine import Engine
 from rankloop.serving.housekeeping import KINDS as ALERTS
-from rankloop.serving.http.endpoints import (
-    ENDPOINTS,
-    EndpointApp,
-    Receive,
-    Scope,
-    Send,
-    check_name,
-    describe,
-    error_headers,
-    headers_of,
-    peer_of,
-    receive_body,
-)
+from rankloop.serving.http import endpoints
 from rankloop.serving.http.stream import EXPORTS, Broadcast
 from rankloop.serving.webhooks import HEADER, Webhooks
 
@@ -58,11 +46,11 @@ class App:
         self.webhooks = Webhooks()
         rate = engine.limits.requests_per_second
         self._guard = Guard(self.access, host=host, requests_per_second=rate)
-        self._description = msgspec.json.encode(describe())
+        self._description = msgspec.json.encode(endpoints.describe())
         routes: list[BaseRoute] = []
-        self._about_one: dict[str, EndpointApp] = {}  # what a POST about one ranker does
-        for endpoint in ENDPOINTS:
-            endpoint_app = EndpointApp(endpoint, engine, self._guard)
+        self._about_one: dict[str, endpoints.EndpointApp] = {}  # what a POST about one ranker does
+        for endpoint in endpoints.ENDPOINTS:
+            endpoint_app = endpoints.EndpointApp(endpoint, engine, self._guard)
             path = endpoint.path.replace("{decision_id}", "{decision_id:path}").replace(
                 "{item}", "{item:path}"
             )
@@ -85,7 +73,9 @@ class App:
             exception_handlers={HTTPException: _http_error, RequestError: _request_error},
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self, scope: endpoints.Scope, receive: endpoints.Receive, send: endpoints.Send
+    ) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(_PREFIX):
             name, _, action = scope["path"][len(_PREFIX) :].partition("/")
             endpoint = self._about_one.get(action)
@@ -118,7 +108,7 @@ class App:
         caller = self._may_read(request, ranker)
         if ranker is not None:
             await self.engine.find(ranker)
-        headers = headers_of(request.scope)
+        headers = endpoints.headers_of(request.scope)
         messages = self.broadcast.listen(
             ranker, caller, lambda: self._guard.still_permits(headers, "reader", ranker)
         )
@@ -145,18 +135,20 @@ class App:
         return StreamingResponse(_after(first, pieces), media_type=media_type, headers=headers)
 
     async def _webhook(self, request: Request) -> Response:
-        headers, limits = headers_of(request.scope), self.engine.limits
+        headers, limits = endpoints.headers_of(request.scope), self.engine.limits
         ranker, name = request.path_params["name"], request.path_params["hook"]
         signature = headers.get(HEADER.encode(), b"").decode("latin-1")
         hook, secret = self.webhooks.find(self.engine, ranker, name, signature)
-        body = await receive_body(headers, request.receive, limits.body_bytes, seconds=limits.body_seconds)
+        body = await endpoints.receive_body(
+            headers, request.receive, limits.body_bytes, seconds=limits.body_seconds
+        )
         answer = await self.webhooks.take(self.engine, hook, secret, signature, body)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
-        headers = headers_of(request.scope)
-        caller = self._guard.check(headers, "reader", peer=peer_of(request.scope), ranker=ranker)
-        check_name(ranker)
+        headers = endpoints.headers_of(request.scope)
+        caller = self._guard.check(headers, "reader", peer=endpoints.peer_of(request.scope), ranker=ranker)
+        endpoints.check_name(ranker)
         return caller
 
     def _may_read_all(self, request: Request) -> None:
@@ -204,7 +196,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _request_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestError):
         raise error
-    return _error(error.status, error.code, error.message, error_headers(error), error.field)
+    return _error(error.status, error.code, error.message, endpoints.error_headers(error), error.field)
 
 
 def _error(status: int, code: str, message: str, headers: Any = None, field: str | None = None) -> Response:

@@ -17,19 +17,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from rankloop import __version__
+from rankloop.serving import admission, views
 from rankloop.serving import api as m
-from rankloop.serving import views
-from rankloop.serving.admission import (
-    Conflict,
-    Malformed,
-    NotFound,
-    RequestError,
-    TooLarge,
-    TooSlow,
-    Unauthorized,
-    Unavailable,
-    Unsupported,
-)
 from rankloop.serving.auth import Guard, Permission
 from rankloop.serving.engine import Engine
 from rankloop.serving.failpoints import reach
@@ -155,25 +144,25 @@ class EndpointApp:
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
         for name in query:
             if name not in {one for one, _ in known}:
-                raise RequestError(f"there is no {name!r} here", field=name)
+                raise admission.RequestError(f"there is no {name!r} here", field=name)
         return query
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
         if sent not in _SPOKEN:
-            raise Unsupported("Content-Type must be application/json or application/msgpack")
+            raise admission.Unsupported("Content-Type must be application/json or application/msgpack")
         if sent == _JSON:
             return decoded(self._from_json, body or b"{}")
         return decoded(self._from_msgpack, body or b"\x80")
 
 
-class _Internal(RequestError):
+class _Internal(admission.RequestError):
     status, code = 500, "internal"
 
 
 def check_name(ranker: str | None) -> None:
     """`NotFound` for a name that no ranker can have, before anything looks for it or keeps it."""
     if ranker is not None and len(ranker) > _LONGEST_NAME:
-        raise NotFound(f"there is no ranker {ranker[:_LONGEST_NAME]!r}...")
+        raise admission.NotFound(f"there is no ranker {ranker[:_LONGEST_NAME]!r}...")
 
 
 def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
@@ -183,17 +172,17 @@ def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
     except msgspec.ValidationError as error:
         inside, named = _FIELD.search(str(error)), _NAMED.search(str(error))
         parts = [part[1] for part in (inside, named) if part and part[1]]
-        raise RequestError(_FIELD.sub("", str(error)), field=".".join(parts) or None) from None
+        raise admission.RequestError(_FIELD.sub("", str(error)), field=".".join(parts) or None) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Malformed(f"the body cannot be read: {error}") from None
+        raise admission.Malformed(f"the body cannot be read: {error}") from None
 
 
-def as_request_error(error: Exception, what: str) -> RequestError:
+def as_request_error(error: Exception, what: str) -> admission.RequestError:
     """What a caller is told of an error in `what`; one that nobody expected is logged."""
-    if isinstance(error, RequestError):
+    if isinstance(error, admission.RequestError):
         return error
     if isinstance(error, StoreError | TimeoutError):
-        return Unavailable(str(error) or "the store did not answer in time")
+        return admission.Unavailable(str(error) or "the store did not answer in time")
     _log.error("%s failed", what, exc_info=error)
     return _Internal("internal error; the service's log has the details")
 
@@ -232,7 +221,7 @@ async def receive_body(
     """The body, as long as it is neither too long nor too slow."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
-        raise TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
+        raise admission.TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
     body, is_whole = await _part(receive)  # how long this may take, the server's connections say
     if is_whole and len(body) <= most:
         return body
@@ -244,9 +233,9 @@ async def receive_body(
                 parts.append(body)
                 size += len(body)
     except TimeoutError:
-        raise TooSlow(f"the body did not arrive within {seconds:g} s") from None
+        raise admission.TooSlow(f"the body did not arrive within {seconds:g} s") from None
     if size > most:
-        raise TooLarge(f"a body may have {most} bytes, this one has more")
+        raise admission.TooLarge(f"a body may have {most} bytes, this one has more")
     return b"".join(parts)
 
 
@@ -254,7 +243,7 @@ async def _part(receive: Receive) -> tuple[bytes, bool]:
     """The next part of a body, and whether it is the last."""
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise Malformed("the caller closed the connection")
+        raise admission.Malformed("the caller closed the connection")
     return message.get("body", b""), not message.get("more_body", False)
 
 
@@ -265,17 +254,17 @@ async def send_bytes(send: Send, status: int, body: bytes, kind: bytes, more: He
     await send({"type": "http.response.body", "body": body})
 
 
-def error_headers(error: RequestError) -> dict[str, str]:
+def error_headers(error: admission.RequestError) -> dict[str, str]:
     """What a caller is told about trying again."""
     more: dict[str, str] = {}
     if error.retry_after is not None:
         more["retry-after"] = str(error.retry_after)
-    if isinstance(error, Unauthorized):
+    if isinstance(error, admission.Unauthorized):
         more["www-authenticate"] = "Bearer"
     return more
 
 
-async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
+async def send_error(send: Send, error: admission.RequestError, *, packed: bool = False) -> None:
     """Send an error in the common form."""
     answer = m.ErrorAnswer(m.ErrorBody(error.code, error.message, error.field))
     more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
@@ -381,7 +370,7 @@ async def _feedback(
         return await engine.feedback(parameters["name"], body)
     (answer,) = await engine.feedback(parameters["name"], [body])
     if answer.status == "conflict":
-        raise Conflict(
+        raise admission.Conflict(
             f"decision {body.decision_id!r} has another answer already, or the event id is taken (row {answer.seq})",
             field="event_id",
         )

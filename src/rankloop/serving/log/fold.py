@@ -33,18 +33,6 @@ from rankloop.serving.log.decision_state import (
 )
 from rankloop.serving.log.digests import BadRow, check_row
 from rankloop.serving.log.guard_rails import check_rails
-from rankloop.serving.log.records import (
-    Config,
-    Counts,
-    Decision,
-    Learnt,
-    Policy,
-    PolicyHistory,
-    Row,
-    check_answers,
-    waiting_time,
-    without_items,
-)
 from rankloop.serving.log.stored_features import SavedFeatures, StoredFeatures, items_shown
 from rankloop.serving.registry import build, carried, changed, check_change, check_same, has_items
 from rankloop.serving.series import Series
@@ -71,7 +59,7 @@ class Parked(dict[str, list[tuple[int, int]]]):
         # All of it as it came, with what is gone since.
         self._came = deque(sorted((*one, name) for name, there in self.items() for one in there))
 
-    def add(self, row: Row) -> list[DeadLetter]:
+    def add(self, row: records.Row) -> list[DeadLetter]:
         """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
         decision = row.decision or ""
         there = self.setdefault(decision, [])
@@ -98,22 +86,24 @@ class Parked(dict[str, list[tuple[int, int]]]):
 class Saved(msgspec.Struct):
     """A whole fold, for a snapshot."""
 
-    config: Config
+    config: records.Config
     applied: int
     at: int
     generation: int
     catalogue: list[str]
     active: list[int]
-    learnt: Learnt
+    learnt: records.Learnt
     frozen: bool
     parked: dict[str, list[tuple[int, int]]]
     dead: list[DeadLetter]
-    counts: Counts
+    counts: records.Counts
     expire_cursor: int
     series: Series
     estimates: SavedEstimates
     items: SavedItemCounts | None = None  # snapshots from before there were counts have none
-    policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
+    policies: tuple[records.Policy, list[tuple[int, str, records.Policy]]] | None = (
+        None  # likewise, before they could change
+    )
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
     gathering: dict[str, int] = {}
@@ -122,14 +112,14 @@ class Saved(msgspec.Struct):
 class Fold:
     """One ranker, as its log up to `applied` has made it."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: records.Config) -> None:
         self.config = config
         self.has_items = has_items(config.algorithm)
         if self.has_items and config.items is None:
             raise ValueError(f"{config.algorithm} needs items, got items={config.items!r}")
         if self.has_items and config.features is not None:
             raise ValueError(f"{config.algorithm} takes no features")
-        self.policies = PolicyHistory(config.policy)
+        self.policies = records.PolicyHistory(config.policy)
         self.recent = RecentDecisions()
         self.applied = self.at = self.generation = self.expire_cursor = 0
         self.link = b""  # of the row that was folded last
@@ -142,19 +132,19 @@ class Fold:
             str, int
         ] = {}  # lists whose clicks come one by one, and when they are to be learnt
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
-        self.counts = Counts()
+        self.counts = records.Counts()
         self.series = Series()
         self.item_counts = ItemCounts()
-        self._handlers: dict[str, Callable[[Row, RelatedRows], Outcome]] = {
+        self._handlers: dict[str, Callable[[records.Row, RelatedRows], Outcome]] = {
             kind: getattr(self, f"_{kind}") for kind in records.KINDS
         }
         self._begin(config)
 
-    def _begin(self, config: Config) -> None:
-        self.config = config if self.has_items else without_items(config)
+    def _begin(self, config: records.Config) -> None:
+        self.config = config if self.has_items else records.without_items(config)
         self._set_active(self.config.items or [])
         self.ranker: Ranker = build(config, n_items=len(self.active))
-        check_answers(config.policy, self.ranker)
+        records.check_answers(config.policy, self.ranker)
         check_rails(config.policy, self.ranker, has_items=self.has_items)
         self.rounds = 0
         self.trial = TrialSums(since=self.applied + 1)
@@ -180,7 +170,7 @@ class Fold:
         """Whether no answer to a list that was seen means "no click", or a relevance of 0."""
         return self.ranker.feedback.kind == "clicks" or self.config.policy.silence == "zero"
 
-    def names(self, decision: Decision) -> list[str]:
+    def names(self, decision: records.Decision) -> list[str]:
         """What was shown, by name, best first."""
         if decision.stored is not None:
             return list(map(self.stored.names.__getitem__, items_shown(decision).tolist()))
@@ -197,7 +187,7 @@ class Fold:
         """What items of the catalogue are called by the ranker now; -1 where they were retired."""
         return self._place[numbers]
 
-    def fold(self, row: Row, related: RelatedRows) -> Outcome:
+    def fold(self, row: records.Row, related: RelatedRows) -> Outcome:
         """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
         if row.seq != self.applied + 1:
             raise ValueError(f"rows must be folded in order: {self.applied} was the last, got {row.seq}")
@@ -215,12 +205,12 @@ class Fold:
         """Since when the oldest feedback waits for its decision; None where none waits."""
         return min((there[0][1] for there in self.parked.values()), default=None)
 
-    def _park(self, row: Row, related: RelatedRows) -> Outcome:
+    def _park(self, row: records.Row, related: RelatedRows) -> Outcome:
         self._bury_all(self.parked.add(row))
         related.early.setdefault(row.decision or "", []).append(row)
         return Outcome("parked")
 
-    def _bury(self, row: Row, why: str) -> Outcome:
+    def _bury(self, row: records.Row, why: str) -> Outcome:
         self._bury_all([DeadLetter(row.seq, row.at, row.decision or "", why)])
         return Outcome("unknown")
 
@@ -228,10 +218,10 @@ class Fold:
         self.counts.dead += len(letters)
         self.dead.extend(letters)
 
-    def _config(self, row: Row, related: RelatedRows) -> Outcome:
+    def _config(self, row: records.Row, related: RelatedRows) -> Outcome:
         return _ACCEPTED
 
-    def _decision(self, row: Row, related: RelatedRows) -> Outcome:
+    def _decision(self, row: records.Row, related: RelatedRows) -> Outcome:
         state = DecisionState.of(row, related.contents.get(row.seq))
         decision = state.decision
         related.states[row.event_id] = state
@@ -249,7 +239,7 @@ class Fold:
                     self._answer(early, state, at=row.at)
         return _ACCEPTED
 
-    def _activate(self, row: Row, related: RelatedRows) -> Outcome:
+    def _activate(self, row: records.Row, related: RelatedRows) -> Outcome:
         state = related.states.get(row.decision or "")
         if state is None:
             return Outcome("unknown")
@@ -257,7 +247,7 @@ class Fold:
         self.counts.activated += outcome.status == "accepted"
         return outcome
 
-    def _feedback(self, row: Row, related: RelatedRows) -> Outcome:
+    def _feedback(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.feedback += 1
         state = related.states.get(row.decision or "")
         if state is not None:
@@ -267,7 +257,7 @@ class Fold:
         return self._bury(row, "no such decision")
 
     def _answer(
-        self, row: Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
+        self, row: records.Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
     ) -> Outcome:
         policy = self.policies.at(state.seq)
         outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body, answer=answer)
@@ -283,7 +273,13 @@ class Fold:
         return self._learn(outcome, row, state, values, at=at)
 
     def _learn(
-        self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
+        self,
+        outcome: Outcome,
+        row: records.Row,
+        state: DecisionState,
+        values: NDArray[np.float64],
+        *,
+        at: int,
     ) -> Outcome:
         decision = state.decision
         if decision.trial is not None:
@@ -313,7 +309,7 @@ class Fold:
         self.series.answered(row.seq, at, reward=_mean(values), delay=delay, estimate=self.estimates.points())
         return outcome
 
-    def _expire(self, row: Row, related: RelatedRows) -> Outcome:
+    def _expire(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
         self.gathering.pop(row.decision or "", None)
         state = related.states.get(row.decision or "")
@@ -330,15 +326,15 @@ class Fold:
             return self._bury(row, "its feedback is of another length")
         return self._learn(outcome, row, state, values, at=row.at)
 
-    def _items(self, row: Row, related: RelatedRows) -> Outcome:
+    def _items(self, row: records.Row, related: RelatedRows) -> Outcome:
         change = records.read_body(row)
         if not self.has_items:
             return self._attempt(lambda: self._store_features(change, row))
         names = changed(self.items, add=change.add, retire=change.retire)
         return self._attempt(lambda: self._carry_to(names, self.ranker, self.items, self.rounds))
 
-    def _store_features(self, change: records.Items, row: Row) -> None:
-        waits, _ = waiting_time([self.policies.first, *(one for _, _, one in self.policies.changes)])
+    def _store_features(self, change: records.Items, row: records.Row) -> None:
+        waits, _ = records.waiting_time([self.policies.first, *(one for _, _, one in self.policies.changes)])
         self.stored.change(change, self.ranker.n_features or 0, seq=row.seq, at=row.at, waits=waits)
 
     def _attempt(self, change: Callable[[], None]) -> Outcome:
@@ -365,30 +361,30 @@ class Fold:
         names = changed(self.items, add=change.add, retire=change.retire)
         carried(self.ranker, self.config, before=self.items, names=names)
 
-    def _promote(self, row: Row, related: RelatedRows) -> Outcome:
+    def _promote(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.trial.promoted(row.seq, records.read_body(row).share)
         return _ACCEPTED
 
-    def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
+    def _freeze(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.frozen = records.read_body(row).frozen
         return _ACCEPTED
 
-    def _policy(self, row: Row, related: RelatedRows) -> Outcome:
+    def _policy(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.policies.change(row.seq, body := records.read_body(row))
         self.config = msgspec.structs.replace(self.config, policy=body.policy)
         return _ACCEPTED
 
     _import = history_import.take
 
-    def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
+    def _degraded(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
         return _ACCEPTED
 
-    def _conflict(self, row: Row, related: RelatedRows) -> Outcome:
+    def _conflict(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.conflicts += 1
         return Outcome("conflict")
 
-    def _reset(self, row: Row, related: RelatedRows) -> Outcome:
+    def _reset(self, row: records.Row, related: RelatedRows) -> Outcome:
         config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
         if self.stored.n_columns > config.parameters.get("n_features", self.stored.n_columns):
             # Features were stored between the check of this change and its writing.
@@ -399,7 +395,7 @@ class Fold:
         self.frozen = False
         return _ACCEPTED
 
-    def _upgrade(self, row: Row, related: RelatedRows) -> Outcome:
+    def _upgrade(self, row: records.Row, related: RelatedRows) -> Outcome:
         body = records.read_body(row)
         if not body.saved and (self.config.probe or body.version != self.config.version):
             return Outcome("conflict")  # another process was quicker to say it
@@ -411,11 +407,11 @@ class Fold:
         self.config = config
         return _ACCEPTED
 
-    def _rollback(self, row: Row, related: RelatedRows) -> Outcome:
-        learnt = records.decode(Learnt, records.read_body(row).learnt)
+    def _rollback(self, row: records.Row, related: RelatedRows) -> Outcome:
+        learnt = records.decode(records.Learnt, records.read_body(row).learnt)
         return self._attempt(lambda: self.take_over(learnt))
 
-    def take_over(self, learnt: Learnt) -> None:
+    def take_over(self, learnt: records.Learnt) -> None:
         """Know what was learnt then, about the items that are there now."""
         known = build(self.config, n_items=len(learnt.active))
         known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
@@ -426,10 +422,10 @@ class Fold:
             self._carry_to(self.items, known, learnt.active, learnt.rounds)
         self.rounds = learnt.rounds
 
-    def learnt(self) -> Learnt:
+    def learnt(self) -> records.Learnt:
         """What a rollback to here would bring back."""
         arrays = {name: records.pack(value) for name, value in sorted(self.ranker.state_arrays().items())}
-        return Learnt(arrays, self.items, self.rounds)
+        return records.Learnt(arrays, self.items, self.rounds)
 
     def state_hash(self) -> str:
         """Equal wherever the same log was folded as far."""
@@ -489,12 +485,12 @@ class Fold:
         self.counts, self.series = saved.counts, saved.series
         self.estimates = Estimates.restore(saved.estimates, self.ranker)
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
-        self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
+        self.policies = records.PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
         self.gathering = dict(saved.gathering)
 
 
-def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:
+def at_deadline(state: DecisionState, policy: records.Policy, ranker: Ranker) -> NDArray[np.float64] | None:
     """What is learnt from a list when its deadline has passed: no click, or what several answers come to.
 
     Their sum is at most the largest grade. Answers of another length than the list's, which came before it, are left
@@ -527,7 +523,7 @@ _AT_ONCE = 250  # rows folded before others get a turn
 
 async def pages(
     store: Store, ranker: str, *, after: int = 0, through: int = _END, limit: int = 1_000
-) -> AsyncIterator[list[Row]]:
+) -> AsyncIterator[list[records.Row]]:
     """The rows of a log after `after`, to its end or up to and with `through`."""
     while after < through:
         page = await store.read(ranker, after=after, limit=min(limit, through - after))
@@ -553,7 +549,7 @@ async def fold_rows(
     fold: Fold,
     store: Store,
     ranker: str,
-    rows: list[Row],
+    rows: list[records.Row],
     *,
     contents: dict[int, Any] | None = None,
     outcomes: dict[int, Outcome] | None = None,
@@ -573,7 +569,7 @@ async def fold_rows(
             outcomes[row.seq] = outcome
 
 
-async def related_rows(fold: Fold, store: Store, ranker: str, new: list[Row]) -> RelatedRows:
+async def related_rows(fold: Fold, store: Store, ranker: str, new: list[records.Row]) -> RelatedRows:
     """Everything that folding `new` will ask for."""
     related = RelatedRows()
     if any(row.kind == "import" for row in new):
@@ -606,7 +602,7 @@ async def related_rows(fold: Fold, store: Store, ranker: str, new: list[Row]) ->
 
 
 def state_of(
-    fold: Fold, story: list[Row], *, through: int = _END, outcomes: dict[int, Outcome] | None = None
+    fold: Fold, story: list[records.Row], *, through: int = _END, outcomes: dict[int, Outcome] | None = None
 ) -> DecisionState | None:
     """The state of a list of this ranker after row `through`; None where the list is not in its `story` by then."""
     return replay_decision(
@@ -617,12 +613,12 @@ def state_of(
 class LearntRow(NamedTuple):
     """A row that a ranker was to learn from, feedback or a deadline, and the values by position."""
 
-    row: Row
+    row: records.Row
     values: NDArray[np.float64]
 
 
 def learnt_rows(
-    fold: Fold, story: list[Row], *, through: int = _END
+    fold: Fold, story: list[records.Row], *, through: int = _END
 ) -> tuple[DecisionState | None, list[LearntRow]]:
     """The state of a list after row `through`, and the rows of its `story` up to there that were to be learnt from."""
     outcomes: dict[int, Outcome] = {}

@@ -23,26 +23,8 @@ from rankloop.serving.clock import DRIFT, TOLERANCE, since_boot
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import archived_name, beginning, content, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores.contract import (
-    MOST_UNATTENDED,
-    Appended,
-    Broken,
-    Damaged,
-    Diverged,
-    Due,
-    Fenced,
-    Full,
-    Head,
-    Left,
-    Missing,
-    Snapshot,
-    Stale,
-    Store,
-    StoredKey,
-    StoreError,
-    SubjectKey,
-    due_of,
-)
+from rankloop.serving.stores import contract
+from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name
 
 Result = TypeVar("Result")
@@ -94,9 +76,9 @@ class _Batch:
             [through[i] for i in self._order],
         )
 
-    def appended(self, answers: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
+    def appended(self, answers: Iterable[Any], read: Callable[[Any, str], Row]) -> list[contract.Appended]:
         """What became of each entry; `read` makes a row of one that was there already, from what was told of it."""
-        made: dict[int, Appended] = {}
+        made: dict[int, contract.Appended] = {}
         for row in answers:
             place, fresh, seq, at, link, before, *_ = row
             i = self._order[place - 1]
@@ -105,9 +87,9 @@ class _Batch:
                 whole = Row(seq, at, one.kind, one.event_id, one.body, one.digest, one.decision, link, before)
             else:
                 whole = read(row, one.ranker)
-            made[i] = Appended(whole, fresh)
+            made[i] = contract.Appended(whole, fresh)
         return [
-            made[first] if first == i else Appended(made[first].row, False)
+            made[first] if first == i else contract.Appended(made[first].row, False)
             for i, first in enumerate(self._firsts)
         ]
 
@@ -168,9 +150,9 @@ class PostgresStore(Store):
                 },
             )
         except (asyncpg.PostgresError, OSError) as error:
-            raise StoreError(f"cannot connect to {without_password(self.url)}: {error}") from error
+            raise contract.StoreError(f"cannot connect to {without_password(self.url)}: {error}") from error
         except (*LOST, ValueError) as error:
-            raise StoreError(
+            raise contract.StoreError(
                 f"cannot use the database {without_password(self.url)}: {error}; a URL looks like "
                 "postgresql://user@host:5432/name"
             ) from error
@@ -223,21 +205,21 @@ class PostgresStore(Store):
             try:
                 return await self._once(work, end - clock())
             except TimeoutError:
-                raise StoreError(f"the database did not answer within {self._seconds:g} s") from None
+                raise contract.StoreError(f"the database did not answer within {self._seconds:g} s") from None
             except asyncpg.exceptions.RaiseError as error:
                 raise meaning(error) from error
             except asyncpg.NoDataFoundError as error:
                 self._ids.clear()
-                raise Missing("there is no such ranker any more") from error
+                raise contract.Missing("there is no such ranker any more") from error
             except (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError) as error:
-                raise Full(f"no room in the database: {error}") from error
+                raise contract.Full(f"no room in the database: {error}") from error
             except (*LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
                 if clock() + pause >= end or self._pool is None:
-                    raise StoreError(f"the database cannot be reached: {error}") from error
+                    raise contract.StoreError(f"the database cannot be reached: {error}") from error
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
             except asyncpg.PostgresIOError as error:
-                raise Broken(f"the database could not write: {error}") from error
+                raise contract.Broken(f"the database could not write: {error}") from error
 
     async def _once(self, work: Callable[[Any], Awaitable[Result]], seconds: float) -> Result:
         pool, connection, done = self._pool, None, False
@@ -265,7 +247,7 @@ class PostgresStore(Store):
     async def archive(self, ranker: str, *, at: int) -> str:
         sql, name = "UPDATE ranker SET name = $2 WHERE name = $1 RETURNING id", archived_name(ranker, at)
         if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
-            raise Missing(f"there is no ranker {ranker!r}")
+            raise contract.Missing(f"there is no ranker {ranker!r}")
         await self.rankers()
         return name
 
@@ -276,10 +258,10 @@ class PostgresStore(Store):
 
     async def _append_live(
         self, entries: list[Entry], *, at: int, epoch: int | None, through: list[int]
-    ) -> list[Appended]:
+    ) -> list[contract.Appended]:
         for name in {entry.ranker for entry in entries if entry.kind != "config"}:
             if await self._id(name) is None:
-                raise Missing(f"there is no ranker {name!r}")
+                raise contract.Missing(f"there is no ranker {name!r}")
         batch = _Batch(entries, through)
         time = None if self._database_clock else at
         quiet = self.may_be_quiet(set(batch.columns[0]))
@@ -331,7 +313,7 @@ class PostgresStore(Store):
     def remarks(self) -> list[str]:
         return self._clock.remarks()
 
-    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
+    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> contract.Due:
         number = await self._id(ranker)
         listed, heard, over = (NUMBER_OF_KIND[kind] for kind in _ABOUT_LISTS)
         sql = (
@@ -343,21 +325,21 @@ class PostgresStore(Store):
             "FROM log AS one WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $5"
         )
         found = await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit))
-        return due_of(found, after=after, before=before)
+        return contract.due_of(found, after=after, before=before)
 
-    async def head(self, ranker: str) -> Head:
+    async def head(self, ranker: str) -> contract.Head:
         sql = "SELECT last_seq, link FROM ranker WHERE name = $1"
         found = await self._do(lambda one: one.fetchrow(sql, ranker))
-        return Head(0, b"") if found is None else Head(*found)
+        return contract.Head(0, b"") if found is None else contract.Head(*found)
 
-    async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
+    async def heads(self, names: set[str] | None = None) -> dict[str, contract.Head]:
         sql, wanted = "SELECT name, last_seq, link FROM ranker", []
         if names is not None:
             sql, wanted = f"{sql} WHERE name = ANY($1)", [sorted(names)]
         found = await self._do(lambda one: one.fetch(f"{sql} ORDER BY id", *wanted))
-        return {name: Head(seq, link) for name, seq, link in found if "~" not in name}
+        return {name: contract.Head(seq, link) for name, seq, link in found if "~" not in name}
 
-    async def acknowledged(self, ranker: str) -> Head | None:
+    async def acknowledged(self, ranker: str) -> contract.Head | None:
         return await self.head(ranker)  # kept in another table than the rows
 
     async def problems(self) -> list[str]:
@@ -367,7 +349,7 @@ class PostgresStore(Store):
 
         return await self._do(count)
 
-    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+    async def write_snapshot(self, ranker: str, snapshot: contract.Snapshot, *, keep: int) -> None:
         number = await self._id(ranker)
         sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         values = msgspec.structs.astuple(sealed(ranker, snapshot))
@@ -375,16 +357,16 @@ class PostgresStore(Store):
         await self._do(lambda one: one.execute(sql, number, *values, keep))
         reach("after-snapshot")
 
-    async def snapshots(self, ranker: str) -> list[Snapshot]:
+    async def snapshots(self, ranker: str) -> list[contract.Snapshot]:
         number = await self._id(ranker)
         sql = f"SELECT {_SNAPSHOT.replace('state', _NO_STATE)} FROM snapshot WHERE ranker = $1 ORDER BY seq"
-        return [Snapshot(*row) for row in await self._do(lambda one: one.fetch(sql, number))]
+        return [contract.Snapshot(*row) for row in await self._do(lambda one: one.fetch(sql, number))]
 
-    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+    async def read_snapshot(self, ranker: str, seq: int) -> contract.Snapshot | None:
         number = await self._id(ranker)
         sql = f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = $1 AND seq = $2"
         row = await self._do(lambda one: one.fetchrow(sql, number, seq))
-        return (await self._closed_part(ranker)).snapshot(seq) if row is None else Snapshot(*row)
+        return (await self._closed_part(ranker)).snapshot(seq) if row is None else contract.Snapshot(*row)
 
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]
@@ -407,7 +389,9 @@ class PostgresStore(Store):
     # are files in a folder that all of them reach. A replica that does not know of the newest segment
     # cannot append: it looks again, and tries once more.
 
-    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+    async def append(
+        self, entries: list[Entry], *, at: int, epoch: int | None = None
+    ) -> list[contract.Appended]:
         while True:
             there = await self._in_segments(entries)
             rest = [entry for i, entry in enumerate(entries) if i not in there]
@@ -420,7 +404,9 @@ class PostgresStore(Store):
                     await self._closed_part(name, again=True)
                 continue
             fresh = iter(found)
-            return [Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+            return [
+                contract.Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))
+            ]
 
     def _through(self, ranker: str) -> int:
         closed = self._closed.get(self._ids.get(ranker, -1))
@@ -450,7 +436,7 @@ class PostgresStore(Store):
             found = await self._do(lambda one: one.fetch(sql, number, after))
             segments = [msgspec.json.decode(entry, type=Segment) for (entry,) in found]
             if segments and self.segment_folder is None:
-                raise Damaged(
+                raise contract.Damaged(
                     f"rows 1 to {segments[-1].last} of {ranker!r} are in segments: name their folder with --segments"
                 )
             if closed is None:
@@ -494,7 +480,7 @@ class PostgresStore(Store):
 
     async def history(self, ranker: str) -> ClosedHistory | None:
         if await self._id(ranker) is None:
-            raise Missing(f"there is no ranker {ranker!r}")
+            raise contract.Missing(f"there is no ranker {ranker!r}")
         closed = await self._closed_part(ranker, again=True)
         return None if self.segment_folder is None else closed
 
@@ -522,7 +508,7 @@ class PostgresStore(Store):
 
     # API keys, and who looks after which ranker
 
-    async def write_key(self, key: StoredKey) -> None:
+    async def write_key(self, key: contract.StoredKey) -> None:
         sql = (
             "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
             "SET role = $2, digest = $3, at = $4, note = $5"
@@ -533,9 +519,9 @@ class PostgresStore(Store):
         sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"
         return await self._do(lambda one: one.fetchval(sql, key_id)) is not None
 
-    async def keys(self) -> list[StoredKey]:
+    async def keys(self) -> list[contract.StoredKey]:
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
-        return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
+        return [contract.StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
 
     async def take_leases(
         self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
@@ -544,7 +530,7 @@ class PostgresStore(Store):
         values = (holder, list(rankers), seconds, self._moment(now), at_once)
         return dict(await self._do(lambda one: one.fetch(sql, *values)))
 
-    async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
+    async def let_go(self, holder: str, rankers: Collection[contract.Left], *, now: float) -> None:
         sql = (
             "UPDATE ranker_lease SET holder = '', until = moment, looked = given.looked, wake = moment + given.wake_in "
             "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS given (name, looked, wake_in) "
@@ -561,7 +547,7 @@ class PostgresStore(Store):
             f"{_MOMENT.format('$2')} WHERE strpos(name, '~') = 0 "
             "AND name <> ALL($3::text[]) "
             "AND NOT coalesce(until, last_at / 1000.0) BETWEEN moment - $1 AND moment + 2 * $1 "
-            f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {MOST_UNATTENDED}"
+            f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {contract.MOST_UNATTENDED}"
         )
         values = (seconds, self._moment(now), list(besides))
         return [name for (name,) in await self._do(lambda one: one.fetch(sql, *values))]
@@ -571,26 +557,28 @@ class PostgresStore(Store):
 
     # Keys of data subjects
 
-    async def subject_key(self, subject: str) -> SubjectKey | None:
+    async def subject_key(self, subject: str) -> contract.SubjectKey | None:
         found = await self._do(lambda one: one.fetchrow(_NEWEST_KEY, subject))
-        return None if found is None else SubjectKey(*found)
+        return None if found is None else contract.SubjectKey(*found)
 
-    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+    async def find_subject_key(self, key_id: str) -> contract.SubjectKey | None:
         sql = "SELECT id, key FROM subject_key WHERE id = $1"
         found = await self._do(lambda one: one.fetchrow(sql, key_id))
-        return None if found is None else SubjectKey(*found)
+        return None if found is None else contract.SubjectKey(*found)
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+    async def write_subject_key(
+        self, subject: str, key: contract.SubjectKey, *, at: int
+    ) -> contract.SubjectKey:
         sql = "INSERT INTO subject_key (id, subject, key, at) VALUES ($1, $2, $3, $4)"
 
-        async def work(connection: Any) -> SubjectKey:
+        async def work(connection: Any) -> contract.SubjectKey:
             async with connection.transaction():
                 # Whoever comes second waits here, at whichever replica, and finds the key of the first.
                 await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", subject)
                 present = await connection.fetchrow(_NEWEST_KEY, subject)
                 if present is None:
                     await connection.execute(sql, key.key_id, subject, key.key, at)
-            return key if present is None else SubjectKey(*present)
+            return key if present is None else contract.SubjectKey(*present)
 
         return await self._do(work)
 
@@ -639,16 +627,18 @@ async def prepare(connection: Any, schema: str) -> str:
         await connection.execute("CREATE TABLE IF NOT EXISTS format (version int NOT NULL)")
         found = await connection.fetchval("SELECT version FROM format") or 0
         if found > FORMAT:
-            raise StoreError(f"the database is in format {found}, written by a newer version of rankloop")
+            raise contract.StoreError(
+                f"the database is in format {found}, written by a newer version of rankloop"
+            )
         if 0 < found < FORMAT:
-            raise StoreError(
+            raise contract.StoreError(
                 f"the database is in format {found}: start the service of rankloop 0.2 on it once, then this one"
             )
         await connection.execute(tables)
         if not found:
             await connection.execute("INSERT INTO format VALUES ($1)", FORMAT)
         elif await connection.fetchval(_MOVED):
-            raise StoreError(
+            raise contract.StoreError(
                 "rankers of this database were moved by a development version: serve it with rankloop 0.2"
             )
         await connection.execute(
@@ -674,7 +664,7 @@ async def check_durable_server(connection: Any, *, allow_unsafe: bool) -> str:
     """Refuse a server that can lose what it has acknowledged; what `synchronous_commit` our connections are to have."""
     for name, consequence in _NEEDED.items():
         if await connection.fetchval(f"SHOW {name}") != "on" and not allow_unsafe:
-            raise StoreError(
+            raise contract.StoreError(
                 f"the database runs with {name} = off: {consequence}, and acknowledged events with it. "
                 "Set it to on, or start with --unsafe-database where losing them is no harm"
             )
@@ -686,7 +676,7 @@ async def check_durable_connection(connection: Any) -> None:
     """Refuse a connection whose commits do not wait, as behind a pooler that drops our settings."""
     found = await connection.fetchval("SELECT current_setting('synchronous_commit')")
     if found not in _WAITS:
-        raise StoreError(
+        raise contract.StoreError(
             f"the database runs with synchronous_commit = {found}, and the service cannot change that: set it to on"
         )
 
@@ -746,7 +736,7 @@ class DatabaseClock:
 # What errors of PostgreSQL mean to a store, and how its address may be shown.
 
 
-class NewSegment(StoreError):
+class NewSegment(contract.StoreError):
     """Rows were moved to a segment that this process does not know of yet; nothing was written."""
 
 
@@ -770,15 +760,15 @@ def without_password(url: str) -> str:
     return re.sub(r"://([^:/@]*):.*@", r"://\1@", url)
 
 
-def meaning(error: Any) -> StoreError:
+def meaning(error: Any) -> contract.StoreError:
     """The error that a function of the database raised in words."""
     text = str(error)
     for start, kind in (
-        ("epoch", Fenced),
-        ("history", Diverged),
+        ("epoch", contract.Fenced),
+        ("history", contract.Diverged),
         ("segments", NewSegment),
-        ("stale", Stale),
+        ("stale", contract.Stale),
     ):
         if text.startswith(start):
             return kind(text)
-    return StoreError(text)
+    return contract.StoreError(text)

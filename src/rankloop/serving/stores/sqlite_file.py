@@ -24,17 +24,7 @@ from rankloop.serving.clock import next_time
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import SIZE, beginning, content, link
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores.contract import (
-    Appended,
-    Broken,
-    Damaged,
-    Diverged,
-    Full,
-    Head,
-    Missing,
-    Owned,
-    StoreError,
-)
+from rankloop.serving.stores import contract
 from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment
 
 _OPEN_SECONDS = 5.0  # that opening waits for another process
@@ -59,7 +49,7 @@ def check_version(version: str) -> None:
     least = _FIXED_IN_SERIES.get((major, minor))
     if (major, minor, patch) >= _FIXED or (least is not None and patch >= least):
         return
-    raise StoreError(
+    raise contract.StoreError(
         f"SQLite {version} can corrupt a file that is written while rows are moved within it (the WAL-reset bug, "
         "fixed in 3.51.3, 3.50.7 and 3.44.6): install a newer apsw"
     )
@@ -95,7 +85,7 @@ def begin(writer: apsw.Connection, path: Path) -> None:
     try:
         writer.execute("BEGIN IMMEDIATE")
     except apsw.BusyError:
-        raise StoreError(f"another process holds the write lock of {path}") from None
+        raise contract.StoreError(f"another process holds the write lock of {path}") from None
 
 
 def take_lease(writer: apsw.Connection, holder: str, *, at: float) -> int:
@@ -114,7 +104,7 @@ def read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.BusyError:
-        raise StoreError(f"another process has locked {path}") from None
+        raise contract.StoreError(f"another process has locked {path}") from None
 
 
 @contextlib.contextmanager
@@ -123,9 +113,9 @@ def write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.FullError as error:
-        raise Full(f"no room to write to {path}: {error}") from error
+        raise contract.Full(f"no room to write to {path}: {error}") from error
     except (apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        raise Broken(f"could not write to {path}: {error}") from error
+        raise contract.Broken(f"could not write to {path}: {error}") from error
 
 
 def has_room(folder: Path) -> bool:
@@ -153,7 +143,7 @@ class OwnerLock:
         except OSError:
             owner = os.pread(self._file, 32, 0).decode(errors="replace").strip()
             self.release()
-            raise Owned(
+            raise contract.Owned(
                 f"{self._folder} is served by another process already (process ID {owner or 'unknown'}): "
                 "stop it, choose another folder, or share a PostgreSQL database"
             ) from None
@@ -199,7 +189,7 @@ class Marks:
             os.close(self._file)
             self._file = -1
 
-    def write(self, heads: dict[int, Head]) -> None:
+    def write(self, heads: dict[int, contract.Head]) -> None:
         """Keep these. A full or failing disk is no reason to fail: what they prove is durable already."""
         with contextlib.suppress(OSError):
             for number, head in heads.items():
@@ -209,12 +199,12 @@ class Marks:
     def forget(self, number: int) -> None:
         os.pwrite(self._file, bytes(_SLOT), _SLOT * number)
 
-    def all(self) -> dict[int, Head]:
+    def all(self) -> dict[int, contract.Head]:
         size = len(self._seen) if self._file < 0 else os.fstat(self._file).st_size
         found = {number: self.read(number) for number in range(1, -(-size // _SLOT))}
         return {number: mark for number, mark in found.items() if mark is not None}
 
-    def read(self, number: int) -> Head | None:
+    def read(self, number: int) -> contract.Head | None:
         """The mark of a ranker; None where there is none, ValueError where it is damaged."""
         first, size = _SLOT * number, _MARK.size + SIZE
         slot = self._seen[first : first + size] if self._file < 0 else os.pread(self._file, size, first)
@@ -223,7 +213,7 @@ class Marks:
         mark, check = slot[: _MARK.size], slot[_MARK.size :]
         if check != _check(number, mark):
             raise ValueError("the mark of its newest acknowledged row is damaged")
-        return Head(*_MARK.unpack(mark))
+        return contract.Head(*_MARK.unpack(mark))
 
 
 def _check(number: int, mark: bytes) -> bytes:
@@ -319,7 +309,7 @@ def read_log(
                 for row in connection.execute(f"SELECT {_AS_BYTES} FROM log WHERE {which}", values)
             ]
     except apsw.Error as error:
-        raise Damaged(f"the log cannot be read: {error}") from error
+        raise contract.Damaged(f"the log cannot be read: {error}") from error
     return [_row(row, first) for row in found]
 
 
@@ -358,7 +348,7 @@ def filed(connection: apsw.Connection, number: int, rows: list[Row]) -> set[int]
             ):
                 found.add(row.seq)
     except apsw.Error as error:
-        raise Damaged(f"an index cannot be read: {error}") from error
+        raise contract.Damaged(f"an index cannot be read: {error}") from error
     return found
 
 
@@ -408,9 +398,9 @@ class Known:
         self.newest: dict[str, tuple[int, int, bytes]] = {}  # seq, time and link
         self.ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
 
-    def head(self, ranker: str) -> Head:
+    def head(self, ranker: str) -> contract.Head:
         seq, _, newest = self.newest.get(ranker, (0, 0, b""))
-        return Head(seq, newest)
+        return contract.Head(seq, newest)
 
     def time(self, ranker: str, at: int) -> int:
         last = self.newest.get(ranker, (0, 0, b""))[1]
@@ -437,7 +427,7 @@ class Batch:
         self._newest: dict[str, tuple[int, int, bytes]] = {}
         self._ahead: dict[str, int] = {}
 
-    def insert(self, entries: list[Entry]) -> list[Appended]:
+    def insert(self, entries: list[Entry]) -> list[contract.Appended]:
         self._writer.execute("SAVEPOINT batch")
         try:
             return self._insert_all(entries)
@@ -447,23 +437,25 @@ class Batch:
             self._ids, self._newest, self._ahead = {}, {}, {}
             return [self._insert_one(entry) for entry in entries]
 
-    def keep(self) -> dict[int, Head]:
+    def keep(self) -> dict[int, contract.Head]:
         """It was committed; the newest row of each ranker in it, by number."""
         if self._ids:
             self._known.ids = self._known.ids | self._ids
         self._known.newest.update(self._newest)
         self._known.ahead.update(self._ahead)
-        return {self._known.ids[name]: Head(seq, link) for name, (seq, _, link) in self._newest.items()}
+        return {
+            self._known.ids[name]: contract.Head(seq, link) for name, (seq, _, link) in self._newest.items()
+        }
 
-    def _insert_one(self, entry: Entry) -> Appended:
+    def _insert_one(self, entry: Entry) -> contract.Appended:
         number = self._ids.get(entry.ranker) or self._known.ids.get(entry.ranker)
         there = None
         if number is not None:
             first = beginning(self._timeline, entry.ranker)
             there = find(self._writer, number, entry.kind, entry.event_id, first=first)
-        return self._insert_all([entry])[0] if there is None else Appended(there, False)
+        return self._insert_all([entry])[0] if there is None else contract.Appended(there, False)
 
-    def _insert_all(self, entries: list[Entry]) -> list[Appended]:
+    def _insert_all(self, entries: list[Entry]) -> list[contract.Appended]:
         values: list[Any] = []
         appended = []
         name = None
@@ -481,7 +473,7 @@ class Batch:
             topic = ranker << KIND_BITS | NUMBER_OF_KIND[kind]
             values += (ranker << SEQ_BITS | seq, topic, time, event_id, decision, digest, body, linked)
             row = Row(seq, time, kind, event_id, body, digest, decision, linked, before)
-            appended.append(Appended(row, True))
+            appended.append(contract.Appended(row, True))
             before = linked
             self._newest[name], self._ahead[name] = (seq, time, linked), ahead
         self._execute(values, len(entries))
@@ -492,9 +484,9 @@ class Batch:
         if number:
             return number
         if number == 0:
-            raise Damaged(f"the number of the ranker {entry.ranker!r} is damaged")
+            raise contract.Damaged(f"the number of the ranker {entry.ranker!r} is damaged")
         if entry.kind != "config":
-            raise Missing(f"there is no ranker {entry.ranker!r}")
+            raise contract.Missing(f"there is no ranker {entry.ranker!r}")
         self._writer.execute("INSERT INTO ranker (name) VALUES (?)", (entry.ranker,))
         number = self._ids[entry.ranker] = self._writer.last_insert_rowid()
         self._newest[entry.ranker] = (0, 0, beginning(self._timeline, entry.ranker))
@@ -546,11 +538,13 @@ def add_segment(writer: apsw.Connection, number: int, segment: Segment, links: d
     before = listed_segments(writer, number)
     base = number << SEQ_BITS
     if segment.first != (before[-1].last if before else 0) + 1:
-        raise Diverged(f"another process has moved row {segment.first} to a segment already")
+        raise contract.Diverged(f"another process has moved row {segment.first} to a segment already")
     found = list(writer.execute("SELECT link FROM log WHERE id = ?", (base | segment.last,)))
     newer = list(writer.execute("SELECT 1 FROM log WHERE id = ?", (base | segment.last + 1,)))
     if found != [(bytes.fromhex(segment.link),)] or not newer:
-        raise Diverged(f"row {segment.last} is another one than in segment {segment.file}, or the newest")
+        raise contract.Diverged(
+            f"row {segment.last} is another one than in segment {segment.file}, or the newest"
+        )
     writer.execute(
         "INSERT INTO segment (ranker, last, entry) VALUES (?, ?, ?)",
         (number, segment.last, msgspec.json.encode(segment).decode()),
@@ -582,7 +576,9 @@ def give_back(writer: apsw.Connection) -> bool:
     return bool(0 < left < before)
 
 
-def insert_new(batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]) -> list[Appended]:
+def insert_new(
+    batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]
+) -> list[contract.Appended]:
     """Insert what is neither in the live log nor in a segment, and find what is."""
     there: dict[int, Any] = {}
     for name in {entry.ranker for entry in entries}:
@@ -595,7 +591,7 @@ def insert_new(batch: Batch, entries: list[Entry], histories: dict[str, ClosedHi
         return batch.insert(entries)
     rest = [entry for i, entry in enumerate(entries) if i not in there]
     fresh = iter(batch.insert(rest) if rest else [])
-    return [Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+    return [contract.Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
 
 
 # Moving rows from SQLite's write-ahead log into the database itself, beside the writing, so that it stays small.
