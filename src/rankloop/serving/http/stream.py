@@ -44,7 +44,7 @@ COLUMNS = (
     "context_erased",
 )
 _LISTS = 200  # lists in one piece of a table
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _PIECE_BYTES = 1 << 20  # of a file
 
 
