@@ -50,7 +50,8 @@ SETTINGS = {
 
 
 if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SETTINGS.items()):
-    _PATHS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    # Behind ours those of a build that pip isolates: numba is there.
+    _PATHS = {"PYTHONPATH": os.pathsep.join([f"{ROOT / 'src'}", f"{ROOT}", os.environ.get("PYTHONPATH", "")])}
     os.execve(
         sys.executable,
         [sys.executable, "-m", "compile_kernels", *sys.argv[1:]],
