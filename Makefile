@@ -86,7 +86,7 @@ soak: $(READY) ## a million events with a fault every few seconds: is memory fla
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
-	@$(BIN)/rankloop claims --markdown > docs/claims.md
+	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
 	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
 	@echo "Open site/index.html"
 

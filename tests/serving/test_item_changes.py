@@ -231,7 +231,7 @@ def test_every_ranker_goes_on_with_other_items(algorithm: str) -> None:
     ],
 )
 def test_what_a_newcomer_knows(algorithm: str, field: str, known: float | str) -> None:
-    """As docs/howto/serve.md says."""
+    """As docs/howto/candidates.md says."""
     config = Config(algorithm, 1, ["a", "b", "c"], INSTEAD.get(algorithm, {}))
     ranker, rng = build(config, n_items=3), np.random.default_rng(1)
     for _ in range(120):

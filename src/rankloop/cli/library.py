@@ -38,13 +38,14 @@ from rankloop.cli.settings import (
     say,
     started,
 )
-from rankloop.extras import local_folder, require
+from rankloop.extras import MissingExtra, local_folder, require
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rankloop.advice import Advice
     from rankloop.compiled import CompiledEnvironment
+    from rankloop.measures import Measure
 
 
 class Kind(StrEnum):
@@ -68,8 +69,6 @@ def list_things(
 
       rankloop list measures --json
     """
-    from rankloop.cli.tables import describe
-
     listed = {each.value: describe(each.value) for each in ([kind] if kind else list(Kind))}
     if as_json:
         typer.echo(json.dumps(listed[kind.value] if kind else listed, indent=2, ensure_ascii=False))
@@ -80,6 +79,48 @@ def list_things(
         console.print(f"[bold]{heading}[/bold]")
         for name, description in entries.items():
             say(console, f"  {name:<{width}}  {description}")
+
+
+def describe(kind: str) -> dict[str, str]:
+    """Everything of a kind, each with one line: rankers, environments, measures or experiments."""
+    if kind == "rankers":
+        from rankloop.rankers import registry
+
+        return {name: _ranker_line(name) for name in registry.names()}
+    if kind == "environments":
+        return environment_names()
+    if kind == "measures":
+        from rankloop import measures
+
+        return dict(_measure_line(measures.get(name)) for name in measures.names())
+    if kind == "experiments":
+        from rankloop import experiments
+
+        try:
+            return {name: experiments.get(name).title for name in experiments.names()}
+        except MissingExtra as missing:  # what there is can be listed all the same
+            return dict.fromkeys(experiments.names(), str(missing))
+    raise ValueError(f"kind must be one of rankers, environments, measures, experiments, got {kind!r}")
+
+
+def _ranker_line(name: str) -> str:
+    from rankloop.rankers import registry
+
+    try:
+        return (inspect.getdoc(registry.find(name)) or "").split("\n\n")[0].replace("\n", " ")
+    except ValueError as error:  # of another package, which may be broken; the list is not
+        return f"cannot be used: {error}"
+
+
+def _measure_line(measure: Measure) -> tuple[str, str]:
+    traits = [
+        "loss" if measure.is_loss else "gain",
+        "linear in the relevance" if measure.linear else "not linear in the relevance",
+    ]
+    if measure.binary:
+        traits.append("binary relevance only")
+    ending = {"none": "", "optional": "[@k]", "required": "@k"}[measure.cutoffs]
+    return measure.family + ending, ", ".join(traits)
 
 
 def simulate(
@@ -285,10 +326,13 @@ def demo(
     from rankloop import experiments
 
     experiments.check_installed()
-    from rankloop.cli.charts import play_demo
     from rankloop.cli.papers import Reproduction, run_experiments
 
-    play_demo(console=plain_console())
+    typer.echo("TopFTRL learns from the relevance of the top item alone, of ten:")
+    told = simulate_one(
+        ranker="TopFTRL", environment="noisy-halves", rounds=1_000_000, seed=1, console=plain_console()
+    )
+    typer.echo(f"Average DCG regret after {told['rounds']:,} users: {told['average_regret']:.4f}")
     run_experiments(["top1-2015-fig1", "top1-2015-fig2"], Reproduction(quick=True, out=str(out)))
 
 

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -239,6 +239,20 @@ class PostgresStore(Store):
         found = await self._do(lambda one: one.fetch("SELECT name, id FROM ranker ORDER BY id"))
         self._ids = dict(found)
         return [name for name in self._ids if "~" not in name]
+
+    @contextlib.asynccontextmanager
+    async def creating(self) -> AsyncIterator[None]:
+        connection = None
+        try:
+            connection = await asyncpg.connect(self.url, timeout=self._seconds)
+            lock = "SELECT pg_advisory_lock(hashtextextended($1, 1))"
+            await connection.execute(lock, self.schema, timeout=self._seconds)
+            yield
+        except LOST as error:
+            raise contract.StoreError(f"the database cannot be reached: {error}") from error
+        finally:
+            if connection is not None:
+                connection.terminate()  # and with it goes the lock
 
     async def archived(self) -> list[str]:
         await self.rankers()
