@@ -13,7 +13,7 @@ from rankloop.serving.admission import Busy, Limits, RequestError, check_size, d
 from rankloop.serving.api import FeedbackRequest, ItemsRequest
 from rankloop.serving.log.records import Config
 from rankloop.serving.registry import build, has_items, served
-from rankloop.serving.stores.memory import MemoryStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import INSTEAD, ITEMS, create, play, running
 
 

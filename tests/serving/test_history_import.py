@@ -35,9 +35,9 @@ from rankloop.serving.history_import import (
 from rankloop.serving.http.app import App
 from rankloop.serving.log.verify import verify
 from rankloop.serving.registry import served
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import INSTEAD, adds_up, create, play, rank, running
 
 ITEMS = ["a", "b", "c", "d"]

@@ -15,8 +15,8 @@ from rankloop.serving.http.app import App
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyChange, Row
 from rankloop.serving.stores.contract import Due
-from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 

@@ -14,9 +14,9 @@ from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyHistory, waiting_time
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 CLICKS: dict[str, Any] = {"algorithm": "FTRLPBM", "parameters": {"n_positions": 3}}

@@ -24,10 +24,10 @@ from rankloop.serving.retention import Retention, Trimming, close_history, read_
 from rankloop.serving.stores import segments
 from rankloop.serving.stores.backup import backup, restore
 from rankloop.serving.stores.contract import Damaged, Store, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.segments import read_manifest
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
 

@@ -263,7 +263,7 @@ class LoadedRankers:
     def progress(self) -> str:
         """How far the logs have been folded.
 
-        >>> from rankloop.serving.stores.memory import MemoryStore
+        >>> from rankloop.serving.stores.sqlite import MemoryStore
         >>> LoadedRankers(MemoryStore(), Limits()).progress()
         'folding, 0 %'
         """

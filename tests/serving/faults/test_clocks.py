@@ -12,9 +12,9 @@ import pytest
 from rankloop.serving.api import ActivateRequest
 from rankloop.serving.clock import LogClock
 from rankloop.serving.engine import Engine
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 

@@ -23,10 +23,10 @@ from rankloop.serving.loaded_rankers import Absent
 from rankloop.serving.log.records import Entry
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Appended, Full, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.stores.sqlite_file import check_version
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import adds_up, answer, create, play, rank, running
 

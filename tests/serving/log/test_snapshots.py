@@ -21,9 +21,9 @@ from rankloop.serving.log.records import Config
 from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, rounds, running
 

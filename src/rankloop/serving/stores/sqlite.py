@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -628,6 +631,15 @@ class SQLiteStore(Store):
     async def erased_keys(self) -> set[str]:
         sql = "SELECT id FROM subject_key WHERE erased IS NOT NULL"
         return await self._read(lambda: {key_id for (key_id,) in self._reader.execute(sql)})
+
+
+class MemoryStore(SQLiteStore):
+    """A store that goes with the process, in a folder of its own: for trials and tests."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="rankloop-")
+        super().__init__(folder)
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
 
 def _write_snapshot(

@@ -1,4 +1,4 @@
-"""A store in memory: nothing survives the process. For tests, and as the plainest reading of the contract."""
+"""A store in lists and dictionaries: the plainest reading of the contract, quick to make, and easy to spoil."""
 
 from __future__ import annotations
 
