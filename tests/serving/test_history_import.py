@@ -178,7 +178,7 @@ def test_lists_that_cannot_be_used_are_left_out_and_counted() -> None:
     ("change", "told"),
     [
         ({"clicks": [0, 2]}, "clicks must be 0 or 1"),
-        ({"clicks": [0]}, "a finite number for each of 2 items"),
+        ({"clicks": [0]}, "clicks must have 2 values"),
         ({"items": ["a", "a"]}, "none twice"),
         ({"propensities": [0.0, 0.5]}, "above 0 and up to 1"),
         ({"features": [[1.0], [2.0]]}, "takes no features"),

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from rankloop.base import Ranker
+from rankloop.kernels.call_checks import within
 from rankloop.serving import registry
 from rankloop.serving.log.records import Config, Entry, Policy, read_body
 
+_LARGEST = float(np.finfo(np.float64).max)
 DEPTH = 32  # of nested values in a request
 _INTEGERS = range(-(1 << 63), 1 << 64)
 _POLICY = {  # the most that a setting may be
@@ -118,6 +123,20 @@ def check_entry(entry: Entry, limits: Limits) -> None:
             read_body(entry)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RequestError(f"what was sent cannot be read again: {error}") from None
+
+
+def checked_feedback(given: Any, ranker: Ranker, length: int | None, *, field: str) -> NDArray[np.float64]:
+    """The numbers of feedback, so many where that is known; `RequestError` where the ranker cannot learn from them."""
+    kind, values = ranker.feedback.kind, np.array(given, np.float64)
+    if length is not None and len(values) != length:
+        raise RequestError(f"{kind} must have {length} values for this list, got {len(values)}", field=field)
+    if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():
+        raise RequestError(f"clicks must be 0 or 1, got {given}", field=field)
+    if not within(values, 0.0, _LARGEST):
+        raise RequestError(f"{kind} must be finite and not negative, got {given}", field=field)
+    if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
+        raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=field)
+    return values
 
 
 def digest_of(*parts: str | bytes) -> bytes:

@@ -22,6 +22,7 @@ from rankloop.serving.admission import (
     RequestError,
     check_names,
     check_size,
+    checked_feedback,
     digest_of,
     refuse,
 )
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
     from rankloop.serving.stores.contract import Store
 History = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=100)]
-_CLICKS = (0.0, 1.0)
 
 
 class ShownList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -169,28 +169,16 @@ def _check_list(fold: Fold, one: ShownList, i: int) -> None:
         raise RequestError(f"{fold.config.algorithm} learns from {kind}: send that alone", field=field)
     if not one.items or len(set(one.items)) < len(one.items):
         raise RequestError("items must be names, none twice", field=f"lists[{i}].items")
-    given = _numbers(values, len(one.items), field)
-    if (given < 0).any() or (kind == "clicks" and not np.isin(given, _CLICKS).all()):
-        allowed = "0 or 1" if kind == "clicks" else "0 or more"
-        raise RequestError(f"{kind} must be {allowed}, got {values}", field=field)
-    most = fold.ranker.max_grade
-    if most is not None and (given > most).any():
-        raise RequestError(f"{kind} must be at most {most}, got {values}", field=field)
+    checked_feedback(values, fold.ranker, len(one.items), field=field)
     if one.propensities is not None:
         field = f"lists[{i}].propensities"
-        chances = _numbers(one.propensities, len(one.items), field)
-        if not ((chances > 0) & (chances <= 1)).all():
+        chances = np.array(one.propensities)
+        if len(chances) != len(one.items) or not ((chances > 0) & (chances <= 1)).all():
             raise RequestError(
-                f"propensities must be above 0 and up to 1, got {one.propensities}", field=field
+                f"propensities must be {len(one.items)} numbers above 0 and up to 1, got {one.propensities}",
+                field=field,
             )
     _check_features(fold, one, f"lists[{i}].features")
-
-
-def _numbers(values: list[float], length: int, field: str) -> NDArray[np.float64]:
-    found = np.array(values, np.float64)
-    if len(found) != length or not np.isfinite(found).all():
-        raise RequestError(f"there must be a finite number for each of {length} items", field=field)
-    return found
 
 
 def _check_features(fold: Fold, one: ShownList, field: str) -> None:

@@ -402,13 +402,6 @@ _HOUR = 3_600_000
 _LOOK_SECONDS = 30
 
 
-class Alert(NamedTuple):
-    """What is not as it should be: one of `KINDS`, and a sentence."""
-
-    kind: str
-    sentence: str
-
-
 class _Sums(NamedTuple):
     decisions: int
     explored: int
@@ -421,57 +414,38 @@ class _Sums(NamedTuple):
         return cls(*(sum(getattr(one, field) for one in buckets) for field in cls._fields))
 
 
-def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
-    """The alerts about one ranker at the time `now`, in milliseconds."""
+def alerts_of(fold: Fold, *, now: int) -> dict[str, str]:
+    """By kind, in a sentence, what is not as it should be with one ranker at the time `now`, in milliseconds."""
+    found: dict[str, str] = {}
     recent = fold.series.window("hour", now=now)[1]
     if not recent:
-        return []
+        return found
     hour = _Sums.of(recent)
     before = [one for one in fold.series.window("day", now=now)[1] if one.last_at < now - _HOUR]
     usual = _Sums.of(before)
-    found = []
     known = bool(before) and now - before[0].first_at >= (_USUAL_HOURS + 1) * _HOUR and usual.decisions > 0
     # Who changed the policy, perhaps the exploration cap, need not be told what came of it.
-    as_before = not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes) if before else False
-    if known and as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
-        found.append(
-            Alert(
-                "exploration",
-                f"{hour.explored:,} of the last hour's {hour.decisions:,} lists explored, before it were "
-                f"{usual.explored / usual.decisions:.1%}",
-            )
+    as_before = known and not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes)
+    if as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
+        found["exploration"] = (
+            f"{hour.explored:,} of the last hour's {hour.decisions:,} lists explored, before it were "
+            f"{usual.explored / usual.decisions:.1%}"
         )
-    soon = usual.answers > 0 and usual.delay / usual.answers <= _SOON
-    if (
-        known
-        and soon
-        and not fold.frozen
-        and _fell(hour.answers, usual.answers, hour.decisions, usual.decisions)
-    ):
-        found.append(
-            Alert(
-                "feedback",
-                f"{hour.answers:,} of the last hour's {hour.decisions:,} lists have feedback, before it had "
-                f"{usual.answers / usual.decisions:.1%}",
-            )
+    soon = known and usual.answers > 0 and usual.delay / usual.answers <= _SOON
+    if soon and not fold.frozen and _fell(hour.answers, usual.answers, hour.decisions, usual.decisions):
+        found["feedback"] = (
+            f"{hour.answers:,} of the last hour's {hour.decisions:,} lists have feedback, before it had "
+            f"{usual.answers / usual.decisions:.1%}"
         )
     if hour.late >= _LATE and hour.late > hour.answers:
-        found.append(
-            Alert("late", f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time")
-        )
-    worse = _worse_than_baseline(fold)
-    return found if worse is None else [*found, worse]
-
-
-def _worse_than_baseline(fold: Fold) -> Alert | None:
+        found["late"] = f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time"
     lift = fold.trial.lift()
-    if lift is None or lift.high >= 0.0:
-        return None
-    return Alert(
-        "holdout",
-        f"the baseline is better: over {fold.trial.difference.n:,} lists the lift in mean reward is between "
-        f"{lift.low:.4g} and {lift.high:.4g}",
-    )
+    if lift is not None and lift.high < 0.0:
+        found["holdout"] = (
+            f"the baseline is better: over {fold.trial.difference.n:,} lists the lift in mean reward is between "
+            f"{lift.low:.4g} and {lift.high:.4g}"
+        )
+    return found
 
 
 def _fell(found: int, before: int, lists: int, lists_before: int) -> bool:
@@ -494,10 +468,10 @@ class AlertWatch:
 
     def look(self, engine: Engine) -> None:
         found = {
-            (name, alert.kind): alert.sentence
+            (name, kind): sentence
             for name, served in list(engine.rankers.items())
             if engine.housekeeping.is_mine(name)
-            for alert in alerts_of(served.fold, now=engine.now())
+            for kind, sentence in alerts_of(served.fold, now=engine.now()).items()
         }
         for name, kind in found.keys() - self.active.keys():
             _log.warning("alert %s of ranker %r: %s", kind, name, found[name, kind])

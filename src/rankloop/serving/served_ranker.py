@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.kernels.call_checks import within
-from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError, digest_of
+from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError, checked_feedback, digest_of
 from rankloop.serving.api import FeedbackRequest, RankRequest
 from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
@@ -33,7 +32,6 @@ _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who
 _ACCEPTED = Outcome("accepted")
 _SHOWN = np.dtype("<i4")
 _FLOAT = np.dtype("<f8")
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 class ServedRanker:
@@ -220,19 +218,9 @@ class ServedRanker:
             raise RequestError(
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
             )
-        values = np.array(given, np.float64)
         # How long it must be is known with its list only; the fold finds out for feedback that comes before it.
-        length = len(values) if state is None else feedback_length(ranker, state.decision)
-        if len(values) != length:
-            raise RequestError(
-                f"{kind} must have {length} values for this list, got {len(values)}", field=kind
-            )
-        if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():
-            raise RequestError(f"clicks must be 0 or 1, got {given}", field=kind)
-        if not within(values, 0.0, _LARGEST):
-            raise RequestError(f"{kind} must be finite and not negative, got {given}", field=kind)
-        if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
-            raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=kind)
+        length = None if state is None else feedback_length(ranker, state.decision)
+        values = checked_feedback(given, ranker, length, field=kind)
         packed = values.astype(_FLOAT, copy=False).tobytes()
         digest = digest_of(request.decision_id, "click" if single else kind, packed)
         event_id = request.event_id
