@@ -223,65 +223,50 @@ class RequestError(Exception):
     code = "invalid"
     retry_after: int | None = None  # seconds, where trying again makes sense
 
+    def __init_subclass__(cls, *, status: int = 0, code: str = "", retry_after: int | None = None) -> None:
+        if status:
+            cls.status, cls.code, cls.retry_after = status, code, retry_after
+
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
 
 
-class Malformed(RequestError):
+class Malformed(RequestError, status=400, code="malformed"):
     """The body cannot be read."""
 
-    status, code = 400, "malformed"
 
-
-class Unauthorized(RequestError):
+class Unauthorized(RequestError, status=401, code="unauthorized"):
     """No key, or an unknown one."""
 
-    status, code = 401, "unauthorized"
 
-
-class Forbidden(RequestError):
+class Forbidden(RequestError, status=403, code="forbidden"):
     """A key whose role does not allow the request."""
 
-    status, code = 403, "forbidden"
 
-
-class NotFound(RequestError):
+class NotFound(RequestError, status=404, code="not_found"):
     """Not found."""
 
-    status, code = 404, "not_found"
 
-
-class TooSlow(RequestError):
+class TooSlow(RequestError, status=408, code="timeout"):
     """The body did not arrive in time."""
 
-    status, code = 408, "timeout"
 
-
-class Conflict(RequestError):
+class Conflict(RequestError, status=409, code="conflict"):
     """The ID is used for something else."""
 
-    status, code = 409, "conflict"
 
-
-class TooLarge(RequestError):
+class TooLarge(RequestError, status=413, code="too_large"):
     """More than the limits allow."""
 
-    status, code = 413, "too_large"
 
-
-class Unsupported(RequestError):
+class Unsupported(RequestError, status=415, code="unsupported_media_type"):
     """An unsupported content type."""
 
-    status, code = 415, "unsupported_media_type"
 
-
-class Busy(RequestError):
+class Busy(RequestError, status=429, code="busy", retry_after=1):
     """The queue is full; nothing was dropped silently, and nothing was written."""
-
-    status, code = 429, "busy"
-    retry_after = 1
 
 
 class RateLimited(Busy):
@@ -292,8 +277,5 @@ class RateLimited(Busy):
         self.retry_after = retry_after
 
 
-class Unavailable(RequestError):
+class Unavailable(RequestError, status=503, code="unavailable", retry_after=1):
     """The store cannot write now."""
-
-    status, code = 503, "unavailable"
-    retry_after = 1

@@ -160,12 +160,7 @@ async def events_answer(served: ServedRanker, *, after: str, limit: str) -> api.
 async def snapshots_answer(served: ServedRanker) -> api.SnapshotsAnswer:
     """All snapshots, oldest first."""
     found = await served.store.snapshots(served.name)
-    return api.SnapshotsAnswer(
-        [
-            api.SnapshotAnswer(one.seq, one.at, one.epoch, one.state_hash, one.config_hash, one.code_hash)
-            for one in found
-        ]
-    )
+    return api.SnapshotsAnswer(msgspec.convert(found, list[api.SnapshotAnswer], from_attributes=True))
 
 
 def series_answer(served: ServedRanker, *, window: str, now: int) -> api.SeriesAnswer:

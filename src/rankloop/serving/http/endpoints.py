@@ -155,8 +155,8 @@ class EndpointApp:
         return decoded(self._from_msgpack, body or b"\x80")
 
 
-class _Internal(admission.RequestError):
-    status, code = 500, "internal"
+class _Internal(admission.RequestError, status=500, code="internal"):
+    pass
 
 
 def check_name(ranker: str | None) -> None:

@@ -22,26 +22,12 @@ from rankloop.serving import views
 from rankloop.serving.admission import Busy, RequestError
 from rankloop.serving.auth import EVERYTHING, Permission
 from rankloop.serving.engine import Engine
-from rankloop.serving.log.export import answered_lists, export, positions
+from rankloop.serving.log.export import COLUMNS, answered_lists, export, positions
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
-COLUMNS = (
-    "decision",
-    "seq",
-    "model_seq",
-    "at",
-    "item",
-    "position",
-    "click",
-    "relevance",
-    "propensity",
-    "explored",
-    "delay_seconds",
-    "context_erased",
-)
 _LISTS = 200  # lists in one piece of a table
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _PIECE_BYTES = 1 << 20  # of a file
@@ -183,7 +169,7 @@ async def csv_rows(store: Store, ranker: str) -> AsyncIterator[bytes]:
 
 def _written(rows: list[dict[str, Any]]) -> bytes:
     text = io.StringIO()
-    csv.DictWriter(text, COLUMNS).writerows(
+    csv.DictWriter(text, list(COLUMNS)).writerows(
         {name: _plain(value) if isinstance(value, str) else value for name, value in row.items()}
         for row in rows
     )

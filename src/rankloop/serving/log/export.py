@@ -35,6 +35,20 @@ from rankloop.serving.registry import build, has_items
 from rankloop.serving.stores.contract import Store
 
 _GROUP = 50_000  # rows in memory at once
+COLUMNS = {  # with Polars' names of their types
+    "decision": "String",
+    "seq": "Int64",
+    "model_seq": "Int64",
+    "at": "Datetime",
+    "item": "String",
+    "position": "Int32",
+    "click": "Int8",
+    "relevance": "Float64",
+    "propensity": "Float64",
+    "explored": "Boolean",
+    "delay_seconds": "Float64",
+    "context_erased": "Boolean",
+}
 
 
 class Answered(NamedTuple):
@@ -153,20 +167,8 @@ async def export(
     require("polars", extra="data", for_="exporting to Parquet")
     import polars as pl
 
-    schema: dict[str, Any] = {
-        "decision": pl.String,
-        "seq": pl.Int64,
-        "model_seq": pl.Int64,
-        "at": pl.Datetime("ms", "UTC"),
-        "item": pl.String,
-        "position": pl.Int32,
-        "click": pl.Int8,
-        "relevance": pl.Float64,
-        "propensity": pl.Float64,
-        "explored": pl.Boolean,
-        "delay_seconds": pl.Float64,
-        "context_erased": pl.Boolean,
-    }
+    schema: dict[str, Any] = {name: getattr(pl, kind) for name, kind in COLUMNS.items()}
+    schema["at"] = pl.Datetime("ms", "UTC")
     has_features = not (await config_fold(store, ranker)).has_items
     if has_features:
         row = pl.List(pl.Float32)
