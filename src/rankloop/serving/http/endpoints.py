@@ -6,7 +6,6 @@ The key is checked before a body is read, always. A body is decoded once, into t
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import re
@@ -42,7 +41,6 @@ _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 _NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
 _LONGEST_NAME = 64  # characters of a ranker's name
-_REMEMBERED_BYTES = 200  # of headers whose meaning is remembered
 
 
 class Parameters(dict[str, str]):
@@ -200,19 +198,10 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 def form_of(headers: dict[bytes, bytes]) -> Form:
     """How a request with these headers is written, and how it is answered."""
-    content_type, accept = headers.get(b"content-type", b""), headers.get(b"accept", b"*/*")
-    if len(content_type) + len(accept) > _REMEMBERED_BYTES:
-        return _form(content_type, accept)
-    return _known_form(content_type, accept)
-
-
-def _form(content_type: bytes, accept: bytes) -> Form:
-    sent, accept = content_type.split(b";")[0].strip().lower(), accept.lower()
+    sent = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    accept = headers.get(b"accept", b"*/*").lower()
     packed = any(kind in accept for kind in _MSGPACK) or (b"json" not in accept and sent in _MSGPACK)
     return Form(sent, packed)
-
-
-_known_form = functools.lru_cache(maxsize=256)(_form)
 
 
 async def receive_body(

@@ -137,28 +137,10 @@ def follow_names(fold: Fold, row: Row) -> None:
 async def export(
     store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
 ) -> int:
-    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them.
+    """Write the positions of all lists that feedback came on to a Parquet file; how many rows that were.
 
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    path : Path
-        The file to write.
-    tell : callable, optional
-        Is told of each row that cannot be read; it is left out, and the rest is written.
-
-    Returns
-    -------
-    int
-        How many rows were written.
-
-    Raises
-    ------
-    ValueError
-        Where the file cannot be written.
+    Lists of features have theirs in it. tell: is told of each row that cannot be read; it is left out, and the rest is
+    written. ValueError where the file cannot be.
     """
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
