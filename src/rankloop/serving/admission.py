@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -137,15 +136,6 @@ def checked_feedback(given: Any, ranker: Ranker, length: int | None, *, field: s
     if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
         raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=field)
     return values
-
-
-def digest_of(*parts: str | bytes) -> bytes:
-    """Equal for deliveries that say the same thing."""
-    told = b""
-    for part in parts:
-        one = part.encode() if isinstance(part, str) else part
-        told += len(one).to_bytes(8, "little") + one
-    return hashlib.blake2b(told, digest_size=16).digest()
 
 
 def check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:

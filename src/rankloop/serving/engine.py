@@ -20,6 +20,7 @@ from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.loaded_rankers import LoadedRankers
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.decision_state import Outcome
+from rankloop.serving.log.digests import digest_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.randomness import Draws
@@ -412,7 +413,7 @@ class Engine:
         if await served.decision_state(request.decision_id) is None:
             raise admission.NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
         event_id = request.event_id or request.decision_id
-        digest = admission.digest_of(request.decision_id)
+        digest = digest_of(request.decision_id)
         written = await self.write(Entry(name, "activate", event_id, b"", digest, request.decision_id))
         return _event_answer(written)
 
@@ -521,9 +522,7 @@ class Engine:
                 )
             learnt = msgspec.msgpack.encode(then.learnt())
             body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
-        return await self._change(
-            name, "rollback", event_id, body, digest=admission.digest_of(str(request.to_seq))
-        )
+        return await self._change(name, "rollback", event_id, body, digest=digest_of(str(request.to_seq)))
 
     async def archive(self, name: str) -> api.ArchivedAnswer:
         """Put a ranker away, also one that cannot be served: its rows stay, and its name is free again."""
@@ -573,9 +572,7 @@ class Engine:
         self, name: str, kind: Kind, event_id: str | None, body: bytes, *, digest: bytes | None = None
     ) -> api.EventAnswer:
         """Write a row that changes the ranker itself. digest: of what makes two requests the same; of the body."""
-        entry = Entry(
-            name, kind, event_id or new_id(), body, admission.digest_of(body) if digest is None else digest
-        )
+        entry = Entry(name, kind, event_id or new_id(), body, digest_of(body) if digest is None else digest)
         return _event_answer(await self.write(entry))
 
 
@@ -624,7 +621,7 @@ def _event_answer(written: Written) -> api.EventAnswer:
 def _conflict(entry: Entry) -> Entry:
     """The entry that keeps another one, which came under an ID that was taken."""
     body = records.encode(records.Conflict(entry.kind, entry.event_id, entry.body))
-    event_id = admission.digest_of(entry.kind, entry.event_id, entry.digest).hex()
+    event_id = digest_of(entry.kind, entry.event_id, entry.digest).hex()
     return Entry(entry.ranker, "conflict", event_id, body, entry.digest, entry.decision)
 
 

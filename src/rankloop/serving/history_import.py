@@ -23,13 +23,12 @@ from rankloop.serving.admission import (
     check_names,
     check_size,
     checked_feedback,
-    digest_of,
     refuse,
 )
 from rankloop.serving.api import ImportAnswer, ItemName
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome
-from rankloop.serving.log.digests import check_row
+from rankloop.serving.log.digests import check_row, digest_of
 from rankloop.serving.log.records import Entry, Import, Learnt, Packed, Row
 from rankloop.serving.registry import build, carried
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError, checked_feedback, digest_of
+from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError, checked_feedback
 from rankloop.serving.api import FeedbackRequest, RankRequest
 from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
 from rankloop.serving.log.decision_state import DecisionCache, DecisionState, Outcome, RecentDecisions
-from rankloop.serving.log.digests import check_row
+from rankloop.serving.log.digests import check_row, digest_of
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_rows, state_of
 from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of

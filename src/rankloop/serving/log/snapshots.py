@@ -12,10 +12,9 @@ import msgspec
 import numpy as np
 
 from rankloop.serving import registry
-from rankloop.serving.admission import digest_of
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import RelatedRows
-from rankloop.serving.log.digests import BadRow, check_row, check_seal
+from rankloop.serving.log.digests import BadRow, check_row, check_seal, digest_of
 from rankloop.serving.log.fold import Fold, Saved, fold_through, pages, related_rows
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
