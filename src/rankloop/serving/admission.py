@@ -18,11 +18,11 @@ _LARGEST = float(np.finfo(np.float64).max)
 DEPTH = 32  # of nested values in a request
 _INTEGERS = range(-(1 << 63), 1 << 64)
 _POLICY = {  # the most that a setting may be
-    "deadline_seconds": 1e9,
-    "parking_seconds": 3_600.0,
-    "gather_seconds": 86_400.0,
-    "holdout": 1.0,
-    "exploration_cap": 1.0,
+    "deadline_seconds": 1_000_000_000,
+    "parking_seconds": 3_600,
+    "gather_seconds": 86_400,
+    "holdout": 1,
+    "exploration_cap": 1,
     "displacement": 1_000_000,
 }
 _CARRY_STATES = ("rollback", "upgrade", "import")

@@ -280,7 +280,7 @@ def test_a_database_of_another_format_is_refused(postgresql: Server, fresh_schem
         await store.open()
         await store.close()
         postgresql.sql(f"UPDATE {store.schema}.ranker SET place = 'gone'")
-        with pytest.raises(StoreError, match="a development version moved rankers"):
+        with pytest.raises(StoreError, match="moved by a development version"):
             await store.open()
 
     play(story)
