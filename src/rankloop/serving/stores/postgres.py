@@ -25,7 +25,7 @@ from rankloop.serving.log.digests import archived_name, beginning, content, seal
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores import contract
 from rankloop.serving.stores.contract import Store
-from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name, in_order, rows_there
 
 Result = TypeVar("Result")
 _APPEND = (
@@ -407,7 +407,12 @@ class PostgresStore(Store):
         self, entries: list[Entry], *, at: int, epoch: int | None = None
     ) -> list[contract.Appended]:
         while True:
-            there = await self._in_segments(entries)
+            histories = {
+                name: await self._closed_part(name)
+                for name in {entry.ranker for entry in entries}
+                if self._through(name)
+            }
+            there = await asyncio.to_thread(rows_there, entries, histories) if histories else {}
             rest = [entry for i, entry in enumerate(entries) if i not in there]
             through = [self._through(entry.ranker) for entry in rest]
             try:
@@ -417,26 +422,11 @@ class PostgresStore(Store):
                 for name in {entry.ranker for entry in entries}:
                     await self._closed_part(name, again=True)
                 continue
-            fresh = iter(found)
-            return [
-                contract.Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))
-            ]
+            return in_order(entries, there, found)
 
     def _through(self, ranker: str) -> int:
         closed = self._closed.get(self._ids.get(ranker, -1))
         return 0 if closed is None else closed.through
-
-    async def _in_segments(self, entries: list[Entry]) -> dict[int, Row]:
-        """The rows that are in segments already, by the place of their entry."""
-        there: dict[int, Row] = {}
-        for name in {entry.ranker for entry in entries}:
-            if not self._through(name):
-                continue
-            closed = await self._closed_part(name)
-            places = [i for i, entry in enumerate(entries) if entry.ranker == name]
-            known = await asyncio.to_thread(closed.known, [entries[i] for i in places])
-            there.update({i: row for i, row in zip(places, known, strict=True) if row is not None})
-        return there
 
     async def _closed_part(self, ranker: str, *, again: bool = False) -> ClosedHistory:
         """What is in segments; with `again`, as the database says it is now."""

@@ -17,7 +17,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rankloop.extras import require, write_whole
 from rankloop.serving.log.digests import own_name
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores.contract import Damaged, Snapshot
+from rankloop.serving.stores.contract import Appended, Damaged, Snapshot
 
 _log = logging.getLogger("rankloop.serving")
 # Rows of these kinds are many, and leave the live log. The others are few, and starting needs them: they stay as well.
@@ -559,3 +559,19 @@ class ClosedHistory:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED:
                     path.unlink()
+
+
+def rows_there(entries: list[Entry], histories: Mapping[str, ClosedHistory]) -> dict[int, Row]:
+    """The rows that are in segments already, by the place of their entry; histories: by the name of the ranker."""
+    there: dict[int, Row] = {}
+    for name in {entry.ranker for entry in entries} & histories.keys():
+        places = [i for i, entry in enumerate(entries) if entry.ranker == name]
+        known = histories[name].known([entries[i] for i in places])
+        there |= {i: row for i, row in zip(places, known, strict=True) if row is not None}
+    return there
+
+
+def in_order(entries: list[Entry], there: dict[int, Row], appended: list[Appended]) -> list[Appended]:
+    """Of each entry the row that was there, or what appending the others came to."""
+    rest = iter(appended)
+    return [Appended(there[i], False) if i in there else next(rest) for i in range(len(entries))]

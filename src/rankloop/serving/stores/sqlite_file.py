@@ -25,7 +25,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import SIZE, beginning, content, link
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
 from rankloop.serving.stores import contract
-from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, in_order, rows_there
 
 _OPEN_SECONDS = 5.0  # that opening waits for another process
 _LEAST_FREE = 4_000_000  # bytes on the disk
@@ -580,18 +580,9 @@ def insert_new(
     batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]
 ) -> list[contract.Appended]:
     """Insert what is neither in the live log nor in a segment, and find what is."""
-    there: dict[int, Any] = {}
-    for name in {entry.ranker for entry in entries}:
-        history = histories.get(name)
-        if history is not None and history.segments:
-            places = [i for i, entry in enumerate(entries) if entry.ranker == name]
-            known = history.known([entries[i] for i in places])
-            there.update({i: row for i, row in zip(places, known, strict=True) if row is not None})
-    if not there:
-        return batch.insert(entries)
+    there = rows_there(entries, histories)
     rest = [entry for i, entry in enumerate(entries) if i not in there]
-    fresh = iter(batch.insert(rest) if rest else [])
-    return [contract.Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+    return in_order(entries, there, batch.insert(rest) if rest else [])
 
 
 # Moving rows from SQLite's write-ahead log into the database itself, beside the writing, so that it stays small.
