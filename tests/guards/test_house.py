@@ -51,7 +51,7 @@ BUDGETS = [
     Budget(10_395, 10_200, "rankers"),
     Budget(6_685, 5_900, "kernels"),
     Budget(6_195, 6_200, "feedback measures.py surrogates environments"),
-    Budget(3_230, 2_400, "simulation"),
+    Budget(3_280, 2_400, "simulation"),
     Budget(4_140, 3_500, "games"),
     Budget(3_445, 2_700, "data"),
     Budget(3_640, 3_200, "logs"),
