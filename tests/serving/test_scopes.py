@@ -201,6 +201,27 @@ def test_a_deleted_key_hears_no_more_news(monkeypatch: pytest.MonkeyPatch) -> No
     play(story)
 
 
+def test_what_happens_after_a_key_was_deleted_is_not_told_to_its_holder() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "acme.home")
+            may = True
+            news = app.broadcast.listen(None, may=lambda: may)
+            assert b"health" in await anext(news)
+            assert b"acme.home" in await anext(news)
+            waiting = asyncio.ensure_future(anext(news, b"over"))
+            await asyncio.sleep(0)
+            may = False
+            app.broadcast.start()
+            await rank(engine, "secret", name="acme.home")
+            async with asyncio.timeout(20):
+                assert await waiting == b"over"
+            await app.broadcast.stop()
+
+    play(story)
+
+
 @pytest.mark.parametrize(
     "text", ["owner", "writer a b=1", "writer rate=x", "writer rankers=many", "", "admin new=1"]
 )
