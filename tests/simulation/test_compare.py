@@ -456,7 +456,9 @@ def test_a_figure_is_as_wide_as_a_paper_asks_and_its_type_is_readable(
 
 def test_no_band_reaches_zero_on_a_logarithmic_axis() -> None:
     worlds = {"gap": _gap}
-    few = simulation.compare({"random": BY_CHANCE, "FTRL": _ftrl}, worlds, rounds=300, seeds=2, points=10, level=0.99)
+    few = simulation.compare(
+        {"random": BY_CHANCE, "FTRL": _ftrl}, worlds, rounds=300, seeds=2, points=10, level=0.99
+    )
     mean, low, _ = mean_interval(few.values("gap", "random", "regret"), level=few.level)
     assert (mean > 0.0).all()
     assert (low < 0.0).any()  # two seeds say little
