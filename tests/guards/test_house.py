@@ -51,14 +51,14 @@ BUDGETS = [
     Budget(10_395, 10_200, "rankers"),
     Budget(6_685, 5_900, "kernels"),
     Budget(6_195, 6_200, "feedback measures.py surrogates environments"),
-    Budget(3_230, 2_400, "simulation"),
+    Budget(3_120, 2_400, "simulation"),
     Budget(4_140, 3_500, "games"),
-    Budget(3_445, 2_700, "data"),
-    Budget(3_640, 3_200, "logs"),
+    Budget(3_110, 2_700, "data"),
+    Budget(3_575, 3_200, "logs"),
     Budget(335, 420, "checks.py"),
     Budget(1_965, 1_900, "suite advice claims"),
     Budget(7_915, 7_000, "experiments plotting.py spacing.py"),
-    Budget(3_865, 2_800, "cli"),
+    Budget(3_850, 2_800, "cli"),
     Budget(17_945, 15_500, "serving"),
 ]
 
