@@ -42,24 +42,24 @@ class Budget(NamedTuple):
 
 
 BUDGETS = [
-    Budget(160, 150, "__init__.py __main__.py"),
+    Budget(155, 150, "__init__.py __main__.py"),
     Budget(585, 750, "base.py"),
     Budget(515, 450, "arguments.py features.py ranges.py"),
-    Budget(465, 520, "compiled.py"),
+    Budget(430, 520, "compiled.py"),
     Budget(275, 330, "servable.py"),
     Budget(150, 200, "extras.py"),
-    Budget(10_395, 10_200, "rankers"),
+    Budget(10_370, 10_200, "rankers"),
     Budget(6_685, 5_900, "kernels"),
-    Budget(6_195, 6_200, "feedback measures.py surrogates environments"),
+    Budget(6_170, 6_200, "feedback measures.py surrogates environments"),
     Budget(3_120, 2_400, "simulation"),
-    Budget(4_140, 3_500, "games"),
-    Budget(3_110, 2_700, "data"),
-    Budget(3_575, 3_200, "logs"),
+    Budget(4_035, 3_500, "games"),
+    Budget(3_065, 2_700, "data"),
+    Budget(3_520, 3_200, "logs"),
     Budget(335, 420, "checks.py"),
-    Budget(1_965, 1_900, "suite advice claims"),
-    Budget(7_915, 7_000, "experiments plotting.py spacing.py"),
+    Budget(1_945, 1_900, "suite advice claims"),
+    Budget(7_710, 7_000, "experiments plotting.py spacing.py"),
     Budget(3_850, 2_800, "cli"),
-    Budget(17_945, 15_500, "serving"),
+    Budget(17_940, 15_500, "serving"),
 ]
 
 

@@ -36,7 +36,6 @@ _KNOWN = {
     "beyond-precision": "rankloop.experiments.beyond_precision:BeyondPrecision",
     "beyond-top-both-worlds": "rankloop.experiments.beyond_both_worlds:BeyondBothWorlds",
     "oltr-comparison": "rankloop.experiments.oltr_comparison:OLTRComparison",
-    "games-impossible": "rankloop.experiments.games_impossible:GamesImpossible",
 }
 
 

@@ -313,14 +313,9 @@ class FittedPBM:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the parameters to a JSON file, for `feedback.read_parameters` and position-based environments.
+        """Write the parameters to the JSON file `path`, for `feedback.read_parameters` and position-based environments.
 
         The file of a fit that did not converge says so, and whoever reads it is warned.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write.
         """
         self.parameters().save(path)
 
