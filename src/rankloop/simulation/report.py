@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.arguments import one_of, whole
+from rankloop.arguments import number, one_of, whole
 from rankloop.extras import counted, require, write_text, write_whole
 from rankloop.simulation.compare import mean_interval, paired_differences, smaller_is_better
 from rankloop.simulation.trace import Trace, provenance, read_frame, write_frame
@@ -302,14 +302,22 @@ def _escaped(text: str) -> str:
 
 
 def draw_comparison(
-    comparison: Comparison, measure: str, *, log: bool | None, titles: bool, columns: int | None
+    comparison: Comparison,
+    measure: str,
+    *,
+    log: bool | None,
+    titles: bool,
+    columns: int | None,
+    width: float | str | None,
 ) -> Figure:
     """A panel for each world, a line with its band for each ranker."""
     require("matplotlib", extra="plot", for_="drawing a comparison")
     from rankloop import plotting
 
-    n = len(comparison.worlds)
-    wide = min(n, 2 if columns is None else whole("columns", columns, at_least=1))
+    n, narrow = len(comparison.worlds), plotting.WIDTHS["page"]
+    inches = _inches(width)
+    usual = 1 if inches is not None and inches < narrow else 2
+    wide = min(n, usual if columns is None else whole("columns", columns, at_least=1))
     lines = {
         world: [
             (name, *mean_interval(comparison.values(world, name, measure), level=comparison.level))
@@ -322,11 +330,12 @@ def draw_comparison(
     else:
         band = f"Lines are means over {len(comparison.seeds)} seeds, bands their {comparison.level:.0%} intervals."
     tall = math.ceil(n / wide)
+    across, down, factor = _fitted(8.6 if wide == 1 else 6.4 * wide, 4.9 if tall == 1 else 4.1 * tall, inches)
     figure, panels = plotting.canvas(
         title=size(comparison).capitalize() if titles else "",
         caption=band if titles else "",
-        width=8.6 if wide == 1 else 6.4 * wide,
-        height=4.9 if tall == 1 else 4.1 * tall,
+        width=across,
+        height=down,
         rows=tall,
         columns=wide,
         named_panels=n > 1,
@@ -339,10 +348,32 @@ def draw_comparison(
     plotting.finish(figure)
     for axes in panels[n:]:  # after the others have found their width beside them
         axes.remove()
+    plotting.shrink(figure, factor)
     return figure
 
 
-def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: bool) -> Figure:
+def _inches(width: float | str | None) -> float | None:
+    from rankloop import plotting
+
+    if isinstance(width, str):
+        return plotting.WIDTHS[one_of("width", width, tuple(plotting.WIDTHS))]
+    return None if width is None else number("width", width, above=1.0)
+
+
+def _fitted(width: float, height: float, inches: float | None) -> tuple[float, float, float]:
+    """The size to draw in and the factor to shrink by, so that the result is so many `inches` wide."""
+    from rankloop import plotting
+
+    if inches is None:
+        return width, height, 1.0
+    factor = min(1.0, max(plotting.SMALLEST, inches / width))
+    drawn = inches / factor
+    return drawn, height * min(1.0, max(0.8, drawn / width)), factor
+
+
+def draw_trace(
+    trace: Trace, measure: str | None, *, log: bool | None, titles: bool, width: float | str | None
+) -> Figure:
     """One run."""
     require("matplotlib", extra="plot", for_="drawing a trace")
     from rankloop import plotting
@@ -355,9 +386,12 @@ def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: b
     one_of("measure", measure, ("regret", "value", "mean_value"))
     if measure == "regret" and not known:
         raise ValueError("regret is not known of this trace: take measure='mean_value'")
+    across, down, factor = _fitted(8.6, 4.9, _inches(width))
     figure, (axes,) = plotting.canvas(
         title=(trace.who or "A run") if titles else "",
         caption=f"{trace.n_rounds:,} rounds, seed {trace.seed}." if titles else "",
+        width=across,
+        height=down,
     )
     y = np.asarray(trace.columns()[measure], dtype=np.float64)
     unknown = np.full_like(y, np.nan)
@@ -365,6 +399,7 @@ def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: b
     plotting.name_axes(axes, x="round", y=_label(measure, trace))
     slot = axes.get_position()
     axes.set_position((slot.x0, slot.y0, slot.width - 0.04, slot.height))  # the last number on the axis
+    plotting.shrink(figure, factor)
     return figure
 
 
@@ -380,13 +415,13 @@ def _fill(
     positive = measure == "regret" and all(float(mean.min()) > 0.0 for _, mean, _, _ in lines)
     log_y = positive and (max(ends) > _APART * min(ends) if log is None else log)
     shown = thin(len(rounds), logarithmic=bool(log_x))
-    lowest = min(float(mean.min()) for _, mean, _, _ in lines)
     for i, (name, mean, low, high) in enumerate(lines):
         band = None
         if not np.isnan(low).any():
-            # A band that reaches 0 has no lower end on a logarithmic axis: it ends at the lower edge of the panel.
-            bottom = np.maximum(low, lowest / 2) if log_y else low
-            band = (bottom[shown], high[shown])
+            if log_y:  # the interval of the logarithm, by the delta method: it never reaches 0
+                wide = np.exp(np.minimum((high - mean) / mean, 50.0))
+                low, high = mean / wide, mean * wide
+            band = (low[shown], high[shown])
         plotting.curve(
             axes,
             rounds[shown],
@@ -395,6 +430,7 @@ def _fill(
             colour=colours[i % len(colours)],
             band=band,
             dashed=i // len(colours) % 2 == 1,
+            style=plotting.STYLES[i % len(plotting.STYLES)],
         )
     plotting.log_axis(axes, x=bool(log_x), y=bool(log_y))
     if not log_x:
