@@ -240,7 +240,8 @@ def tune(
         "environment": repr(environment),
         "held_out": None if held_out is None else repr(held_out),
     }
-    place, about = None if folder is None else local_folder(folder), [(), ()]
+    place = None if folder is None else local_folder(folder)
+    about: list[tuple[Any, ...]] = [(), ()]
     last = environment if held_out is None else held_out
     if place is not None:
         # A run is known by all that decides it, so that several searches may share a folder.
