@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from rankloop.simulation.compare import Comparison
     from rankloop.simulation.tune import Tuning
 
-_LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
-_MARKDOWN = {sign: f"\\{sign}" for sign in "\\|*_`<"}
 _LONG = 1_000  # rounds from which on a logarithmic axis shows the beginning
 _APART = 5.0  # times that the largest regret is above the smallest, from which on logarithms show both
 _RUNS = "runs.parquet"
@@ -262,9 +256,9 @@ def _rounded(mean: float, reach: float, largest: float) -> tuple[str, str]:
 
 def markdown(table: Table) -> str:
     """The table in Markdown, with columns that align as plain text too."""
-    rows = [["", *(_changed(world, _MARKDOWN) for world in table.worlds)]]
+    rows = [["", *(_escaped(world) for world in table.worlds)]]
     for name, row in zip(table.rankers, table.rows, strict=True):
-        rows.append([_changed(name, _MARKDOWN), *(_plain(cell, "**{}**", "±", "≈") for cell in row)])
+        rows.append([_escaped(name), *(_plain(cell, "**{}**") for cell in row)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     rows.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
     lines = [
@@ -274,39 +268,19 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, "", table.note])
 
 
-def latex(table: Table) -> str:
-    """The table in LaTeX, for the package booktabs."""
-    head = " & ".join(["", *(_changed(world, _LATEX) for world in table.worlds)])
-    body = "\n".join(
-        " & ".join(
-            [
-                _changed(name, _LATEX),
-                *(_plain(cell, r"\textbf{{{}}}", r"$\pm$", r"$\approx$") for cell in row),
-            ]
-        )
-        + r" \\"
-        for name, row in zip(table.rankers, table.rows, strict=True)
-    )
-    note = _changed(table.note, _LATEX).replace("±", r"$\pm$").replace("≈", r"$\approx$")
-    return (
-        f"% {note}\n\\begin{{tabular}}{{l{'r' * len(table.worlds)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
-        f"{body}\n\\bottomrule\n\\end{{tabular}}"
-    )
-
-
 def html(means: Table) -> str:
     """The table in HTML."""
     number = ' class="number" style="text-align:right"'
     head = "".join(f"<th{number}>{escape(world)}</th>" for world in means.worlds)
     rows = (
         f'<th style="text-align:left">{escape(name)}</th>'
-        + "".join(f"<td{number}>{_plain(cell, '<b>{}</b>', '±', '≈')}</td>" for cell in row)
+        + "".join(f"<td{number}>{_plain(cell, '<b>{}</b>')}</td>" for cell in row)
         for name, row in zip(means.rankers, means.rows, strict=True)
     )
     return f"{table(f'<th></th>{head}', rows)}<p>{escape(means.note)}</p>"
 
 
-FORMS = {"markdown": markdown, "latex": latex, "html": html}
+FORMS = {"markdown": markdown, "html": html}
 
 
 def fragment(comparison: Comparison) -> str:
@@ -318,13 +292,13 @@ def fragment(comparison: Comparison) -> str:
         return f"{head}<p>{escape(str(error))}</p>"
 
 
-def _plain(cell: Cell, bold: str, between: str, like: str) -> str:
-    text = f"{cell.mean} {between} {cell.reach}" if cell.reach else cell.mean
-    return bold.format(text) if cell.best else f"{like} {text}" if cell.like_best else text
+def _plain(cell: Cell, bold: str) -> str:
+    text = f"{cell.mean} ± {cell.reach}" if cell.reach else cell.mean
+    return bold.format(text) if cell.best else f"≈ {text}" if cell.like_best else text
 
 
-def _changed(text: str, signs: dict[str, str]) -> str:
-    return "".join(signs.get(letter, letter) for letter in text)
+def _escaped(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "\\|*_`<" else letter for letter in text)
 
 
 def draw_comparison(
@@ -471,15 +445,13 @@ def _label(measure: str, trace: Trace) -> str:
 
 
 def write_tuning_report(tuning: Tuning, out: Path) -> Path:
-    """Write ``runs.parquet``, the figure as PNG and SVG, and ``report.html`` into `out`, each whole or not at all.
+    """Write ``runs.parquet`` and ``report.html`` into `out`, each whole or not at all.
 
     The same search gives the same bytes; `out` may be the folder of the search. The path of the page is returned.
     """
     write_whole(out / _RUNS, tuning_rows(tuning).write_parquet)
-    caption, share = save_figure(draw_tuning(tuning), out / "search")
-    drawn = shown_figure(out / "search.svg", prefix="search", caption=caption, share=share)
     written = out / "report.html"
-    write_text(written, _tuning_page(tuning, drawn))
+    write_text(written, _tuning_page(tuning))
     return written
 
 
@@ -506,67 +478,7 @@ def tuning_rows(tuning: Tuning) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"rung": pl.Int64, "regret": pl.Float64})
 
 
-def draw_tuning(tuning: Tuning) -> Figure:
-    """A panel for every argument: each setting's mean value in the search, by the value that the argument had."""
-    from rankloop import plotting
-
-    columns = min(2, len(tuning.ranges))
-    lines = math.ceil(len(tuning.ranges) / columns)
-    figure, panels = plotting.canvas(
-        title=f"{type(tuning.ranker).__name__}: {len(tuning.tried)} settings",
-        subtitle=f"{tuning.rounds:,} rounds a run; {'lower' if tuning.is_loss else 'higher'} is better",
-        caption=(
-            "A dot is a setting, at the mean over its runs in the search; larger dots have played more runs. Orange is "
-            "the one that was chosen, green the ranker as it was given, blue the others."
-        ),
-        width=5.4 * columns if columns > 1 else 8.6,
-        height=1.4 + 3.4 * lines,
-        rows=lines,
-        columns=columns,
-    )
-    arguments = tuning.ranker.get_params()
-    for axes in panels[len(tuning.ranges) :]:
-        axes.set_visible(False)
-    for axes, name in zip(panels, tuning.ranges, strict=False):
-        places = _places(axes, [(arguments | setting)[name] for setting in tuning.tried])
-        last_drawn = {0: plotting.GREEN} | {tuning.chosen: plotting.ORANGE}
-        for setting in [*(i for i in range(len(places)) if i not in last_drawn), *last_drawn]:
-            values, x = tuning.values(setting), places[setting]
-            colour = last_drawn.get(setting, plotting.BLUE)
-            size = 30.0 * (1.0 + math.log2(len(values)))
-            axes.scatter(
-                [x], [fmean(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting"
-            )
-        plotting.name_axes(axes, x=name, y=tuning.measure)
-    return figure
-
-
-def _places(axes: Any, values: Sequence[Any]) -> list[float]:
-    """Places along the x axis: numbers by their logarithm, the scale of a pair; to their left, what is no number."""
-    from rankloop import plotting
-
-    scales = [value[0] if isinstance(value, tuple | list) else value for value in values]
-    numbers = [math.log10(each) for each in scales if _is_number(each)]
-    words = list(dict.fromkeys(str(each) for each in scales if not _is_number(each)))
-    left = min(numbers, default=float(len(words)))
-    gap = max(0.5, 0.2 * (max(numbers) - left)) if numbers else 1.0
-    at = {word: left - gap * (len(words) - i) for i, word in enumerate(words)}
-    ticks = dict(at)
-    if numbers:
-        first, last = math.floor(left), math.ceil(max(numbers))
-        step = max(1, (last - first) // 3)
-        for power in range(first, last + 1, step):
-            if power >= left - 0.3:
-                ticks[plotting.plain_number(10.0**power)] = float(power)
-    axes.set_xticks(list(ticks.values()), list(ticks))
-    return [math.log10(each) if _is_number(each) else at[str(each)] for each in scales]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
-def _tuning_page(tuning: Tuning, figure: str) -> str:
+def _tuning_page(tuning: Tuning) -> str:
     from rankloop.plotting import table_of
 
     kind = type(tuning.ranker).__name__
@@ -596,7 +508,6 @@ def _tuning_page(tuning: Tuning, figure: str) -> str:
 <h2>What was found</h2>
 {words}
 <p><code>{escape(repr(tuning.best()))}</code></p>
-{figure}
 <h3>Settings</h3>
 <p>Means over the runs of the search. They were used to choose, so the best of them is too good; the figures above are
 from runs that the search had not met.</p>
