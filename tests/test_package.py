@@ -89,7 +89,7 @@ def test_the_changelog_tells_of_this_version() -> None:
 
 def _pins(lock: str) -> dict[str, str]:
     lines = (ROOT / lock).read_text().splitlines()
-    digest = re.compile(r" +--hash=sha256:[0-9a-f]{64}( \\\\)?")
+    digest = re.compile(r" +--hash=sha256:[0-9a-f]{64}( \\)?")
     pins = [
         line.removesuffix(" \\") for line in lines if not (line.startswith("#") or digest.fullmatch(line))
     ]
