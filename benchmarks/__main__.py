@@ -78,7 +78,7 @@ def _run(names: list[str], *, quick: bool) -> dict[str, list[Any]]:
 def _show(results: dict[str, list[Any]], *, seconds: float) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 110  # a file has no width of its own
+        console.width = 120  # a file has no width of its own
     console.print(f"{_machine()}; {seconds:.0f} s", style="dim")
     for name, found in results.items():
         for part in BENCHMARKS[name].tables(found):

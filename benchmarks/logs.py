@@ -45,13 +45,12 @@ def measure(
     for n_rows in rows or (ROWS if effort == FULL else ROWS[:1]):
         tell(f"logs: {n_rows:,} rows of Parquet")
         with tempfile.TemporaryDirectory() as folder:
-            write_log(Path(folder), n_rows)
-            found.append(counted(Path(folder), n_rows))
+            found.append(counted(write_log(Path(folder), n_rows), n_rows))
     return found
 
 
-def write_log(folder: Path, n_rows: int) -> None:
-    """Impressions of every query, item and position alike, so that every cell occurs, in files of a million rows."""
+def write_log(folder: Path, n_rows: int) -> Path:
+    """Impressions of every query, item and position alike, so that every cell occurs."""
     rng = np.random.default_rng(1)
     for part, start in enumerate(range(0, n_rows, _PART)):
         size = min(_PART, n_rows - start)
@@ -63,6 +62,8 @@ def write_log(folder: Path, n_rows: int) -> None:
             "click": (rng.random(size) < 0.3 / (place + 1)).astype(np.int8),
         }
         pl.DataFrame(columns).write_parquet(folder / f"{part:04}.parquet")
+    pl.scan_parquet(folder / "0*.parquet").sink_parquet(folder / "whole.parquet")
+    return folder / "whole.parquet"
 
 
 _READ = """
@@ -83,13 +84,12 @@ print(json.dumps([log.n_cells, read_cpu - cpu, time.process_time() - read_cpu, s
 """
 
 
-def counted(folder: Path, n_rows: int) -> Counted:
-    """Count and fit the files of `folder` in a new process."""
-    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+def counted(path: Path, n_rows: int) -> Counted:
+    """Count and fit the log at `path` in a new process."""
     done = subprocess.run(
-        [sys.executable, "-c", _READ, str(folder)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _READ, str(path)], capture_output=True, text=True, check=True
     )
-    return Counted(n_rows, size, *json.loads(done.stdout))
+    return Counted(n_rows, path.stat().st_size / 1e6, *json.loads(done.stdout))
 
 
 def tables(found: list[Counted]) -> list[RenderableType]:

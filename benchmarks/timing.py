@@ -98,7 +98,7 @@ def going_on(ranker: Any, users: Any) -> Contender:
 
 def table(title: str, races: Sequence[Race], contenders: Sequence[str], over: Sequence[str] = ()) -> Table:
     """Rounds per second of `contenders`, a row for each race, and how often fused is as fast as those in `over`."""
-    made = headed(f"{title}: rounds per second", *contenders, *(f"fused over {other}" for other in over))
+    made = headed(f"{title}: rounds per second", *contenders, *(f"over {other}" for other in over))
     for one in races:
         rates = [f"{1 / one.seconds[name]:,.0f}" if name in one.seconds else "" for name in contenders]
         ratios = [f"{short(one.over(other))}x" if other in one.seconds else "" for other in over]
@@ -109,7 +109,7 @@ def table(title: str, races: Sequence[Race], contenders: Sequence[str], over: Se
 def headed(title: str, *columns: str) -> Table:
     """An empty table whose first column names its rows."""
     made = Table(title=title, title_justify="left", title_style="bold")
-    made.add_column("")
+    made.add_column("", no_wrap=True)
     for column in columns:
         made.add_column(column, justify="right", no_wrap=True)
     return made
