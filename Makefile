@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -38,6 +38,10 @@ demo: $(RUNS) ## watch a ranker learn in the terminal, write a report, then run 
 
 serve: $(RUNS) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
 	@$(BIN)/rankloop serve --simulated-users --data results/live
+
+notebook: $(RUNS) ## open the notebooks of examples/ in the browser
+	@$(BIN)/python -c "import jupyterlab" 2>/dev/null || $(INSTALL) jupyterlab
+	@$(BIN)/python -m jupyterlab examples
 
 test: kernels ## run every test, every docstring example and every example in the docs
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE)
@@ -86,7 +90,7 @@ soak: $(READY) ## a million events with a fault every few seconds: is memory fla
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
-	@$(BIN)/rankloop claims --markdown > docs/claims.md
+	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
 	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
 	@echo "Open site/index.html"
 

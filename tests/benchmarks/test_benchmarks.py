@@ -23,6 +23,7 @@ from benchmarks import (
     logs,
     numpy_pdgd,
     numpy_rtopkf,
+    play_games,
     scipy_ftrl_pbm,
     startup,
 )
@@ -90,6 +91,11 @@ def test_contenders_take_turns_and_keep_to_the_limit() -> None:
     race("", {"a": contender("a"), "b": contender("b")}, effort=effort, most_rounds=50)
     assert played[-6:] == [("a", 50), ("b", 50)] * 3
     assert max(rounds for _, rounds in played) == 50
+
+
+def test_regret_of_the_player_and_its_exponent() -> None:
+    (found,) = play_games.measure(["apple tasting"], rounds=10_000, runs=1, shares=(0.25, 0.06))
+    assert 0 < found.regret[1_000] < found.regret[10_000] < found.bound
 
 
 def test_other_packages_of_click_models_that_are_absent_are_named() -> None:
