@@ -98,12 +98,12 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them in b
 	@$(find_python); $$python -m venv --clear build/lock
 	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
 	@$(pin) --upgrade --extra dev --output-file build/lock/dev.txt pyproject.toml
-	@$(pin) --constraint build/lock/dev.txt --extra all --output-file build/lock/run.txt pyproject.toml
-	@grep '^setuptools==' build/lock/dev.txt >> build/lock/run.txt # builds the editable installation
+	@echo setuptools > build/lock/also.in # builds the editable installation
+	@$(pin) --generate-hashes --constraint build/lock/dev.txt --extra all --output-file build/lock/run.txt pyproject.toml build/lock/also.in
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
 	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
-	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the demo and the service need, the extra \`all\`."; \
-	   grep '==' build/lock/run.txt | LC_ALL=C sort -t= -k1,1; } > requirements.lock
+	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the demo and the service need, the extra \`all\`."; \
+	   grep . build/lock/run.txt; } > requirements.lock
 	@grep -c == requirements.lock requirements-dev.lock
 
 pin = build/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --no-header --no-annotate --no-emit-options \
