@@ -1,6 +1,6 @@
 """A long click log in Parquet, counted and fitted by a process of its own: CPU seconds and memory.
 
-`python -m benchmarks.logs 100000000` takes a log of so many rows. Every query, item and position is as likely as another.
+`python -m benchmarks.logs ROWS` takes a log of so many rows, with every query, item and position as likely as another.
 """
 
 from __future__ import annotations
