@@ -8,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Each worker is one thread: threads of matrix libraries that wait for each other cost more than they bring.
+for _library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 # numba colours the message of every mistake that it tries out while it compiles, though nobody sees most of them.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
