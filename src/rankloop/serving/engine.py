@@ -109,7 +109,7 @@ class Engine:
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
-        self._creating: list[str] = []  # rankers that are being made, and count already
+        self._creating = asyncio.Lock()
         self.opened = False
         self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
@@ -339,20 +339,19 @@ class Engine:
     ) -> tuple[ServedRanker, bool]:
         """A new ranker, and whether it was there already, just so.
 
-        permit: is asked first, and told of all rankers, also of those that others are making just now.
+        permit: is asked first, and told of all rankers.
         """
         if not self.ready:
             raise Unavailable(self.trouble or "starting or stopping")
-        there = {*self._creating}  # also before: one that is done meanwhile may not be among the names yet
-        there |= {*await self.names(), *self._creating}
-        permit(request.name, there)
-        if len(there) >= self.limits.rankers and request.name not in there:
-            raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
-        self._creating.append(request.name)
-        try:
+        async with contextlib.AsyncExitStack() as alone:
+            async with asyncio.timeout(self.limits.store_seconds):
+                await alone.enter_async_context(self._creating)
+                await alone.enter_async_context(self.store.creating())
+            there = set(await self.names())
+            permit(request.name, there)
+            if len(there) >= self.limits.rankers and request.name not in there:
+                raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
             return await self._create(request)
-        finally:
-            self._creating.remove(request.name)
 
     async def _create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
         check_names(request.items, self.limits, field="items")

@@ -215,8 +215,8 @@ def test_every_ranker_goes_on_with_other_items(algorithm: str) -> None:
     ("algorithm", "field", "known"),
     [
         ("CascadeKLUCB", "N", 0.0),
-        ("PBMTS", "theta", 0.5),
         ("PBMTS", "N", 0.0),
+        ("ClickMix", "clicks", 0.0),
         ("GRAB", "N", 0.0),
         ("PMED", "N", 0.0),
         ("TopRank", "clicks", 0.0),
@@ -232,7 +232,7 @@ def test_every_ranker_goes_on_with_other_items(algorithm: str) -> None:
     ],
 )
 def test_what_a_newcomer_knows(algorithm: str, field: str, known: float | str) -> None:
-    """As docs/howto/serve.md says."""
+    """As docs/howto/candidates.md says."""
     config = Config(algorithm, 1, ["a", "b", "c"], INSTEAD.get(algorithm, {}))
     ranker, rng = build(config, n_items=3), np.random.default_rng(1)
     for _ in range(120):

@@ -1,4 +1,4 @@
-"""The way of one feedback through the service, traced: what `docs/howto/serve.md` says about it."""
+"""The way of one feedback through the service, traced: what `docs/howto/guarantees.md` says about it."""
 
 from __future__ import annotations
 

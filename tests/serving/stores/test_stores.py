@@ -106,7 +106,13 @@ class _TakesOldLists(MemoryStore):
         return
 
 
-@pytest.mark.parametrize("faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists])
+class _LetsAllCreate(MemoryStore):
+    shared = True
+
+
+@pytest.mark.parametrize(
+    "faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists, _LetsAllCreate]
+)
 def test_checks_notice(faulty: Callable[[], Store]) -> None:
     with pytest.raises((checks.StoreBroken, AttributeError)):
         checks.check_store(faulty)

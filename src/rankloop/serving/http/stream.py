@@ -44,7 +44,7 @@ COLUMNS = (
     "context_erased",
 )
 _LISTS = 200  # lists in one piece of a table
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _PIECE_BYTES = 1 << 20  # of a file
 
 
@@ -148,18 +148,20 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
-        if listener.wants_all:
-            await self._engine.find_all()
-        for served in self._served():
-            if listener.wants(served.name):
-                listener.news[served.name] = await _message(served)
-        listener.woken.set()
         self._listeners.add(listener)
         try:
+            if listener.wants_all:
+                await self._engine.find_all()
+            for served in self._served():
+                if listener.wants(served.name):
+                    listener.news[served.name] = await _message(served)
+            listener.woken.set()
             yield b"retry: 1000\n\n" + self._health(caller)
-            while not self.closing.is_set() and may():
+            while True:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
+                if self.closing.is_set() or not may():
+                    return
                 listener.woken.clear()
                 news, listener.news = listener.news, {}
                 yield b"".join(news.values()) or self._health(caller)

@@ -122,6 +122,7 @@ def check_store(make: MakeStore) -> None:
         check_unattended,
         check_lists_from_before_a_change,
         check_keys,
+        check_creating,
     ):
         check(make)
 
@@ -325,6 +326,24 @@ async def check_unattended(store: Store) -> None:
     demand(await waiting(234.5) == ["a", "b"], "there is a new row")
     taken = await store.take_leases("two", ["a"], seconds=10, now=234.5)
     demand("a" in taken and await waiting(235.0) == ["b"], "it is looked after")
+
+
+@_on_a_fresh_store
+async def check_creating(store: Store) -> None:
+    """Where processes share a store, one at a time creates rankers."""
+    if not store.shared:
+        return
+    inside = 0
+
+    async def create() -> None:
+        nonlocal inside
+        async with store.creating():
+            demand(inside == 0, "two processes create rankers at once")
+            inside += 1
+            await asyncio.sleep(0.01)
+            inside -= 1
+
+    await asyncio.gather(*(create() for _ in range(3)))
 
 
 @_on_a_fresh_store

@@ -12,6 +12,7 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
    refused after that: whoever was told of a change gets no list from before it, whichever process answers.
 8. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
    snapshot is sealed. A snapshot of another history than the log's is refused.
+9. Where processes share it, one at a time is `creating` rankers.
 
 Everywhere `ranker` is the name of a ranker and `rankers` several of them, `seq` the number of a row, `after` the last
 row that is not wanted, `limit` how many rows are wanted at most. `at` is the present time by the clock of this process
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -272,6 +274,11 @@ class Store(abc.ABC):
     @abc.abstractmethod
     async def rankers(self) -> list[str]:
         """The names of all rankers, in the order in which they were made."""
+
+    @contextlib.asynccontextmanager
+    async def creating(self) -> AsyncIterator[None]:
+        """Other processes create no ranker meanwhile: those that there are can be counted."""
+        yield
 
     @abc.abstractmethod
     async def archive(self, ranker: str, *, at: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -269,6 +269,20 @@ class PostgresStore(Store):
         self._ids = {row["name"]: row["id"] for row in found}
         self._origins = {row["name"]: row["origin"] for row in found if row["origin"] is not None}
         return [name for name in self._ids if "~" not in name]
+
+    @contextlib.asynccontextmanager
+    async def creating(self) -> AsyncIterator[None]:
+        connection = None
+        try:
+            connection = await asyncpg.connect(self.url, timeout=self._seconds)
+            lock = "SELECT pg_advisory_lock(hashtextextended($1, 1))"
+            await connection.execute(lock, self.schema, timeout=self._seconds)
+            yield
+        except LOST as error:
+            raise StoreError(f"the database cannot be reached: {error}") from error
+        finally:
+            if connection is not None:
+                connection.terminate()  # and with it goes the lock
 
     async def origin(self, ranker: str) -> str:
         sql = "SELECT origin FROM ranker WHERE name = $1"
