@@ -21,7 +21,13 @@ settings.register_profile("wander", deadline=None, max_examples=1_000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
-LONGEST = ("test_same_bytes.py", "test_docs.py", "test_checks.py")
+LONGEST = (
+    "test_docs.py",
+    "test_quick_versions.py",
+    "test_ftrl_pbm.py",
+    "test_classify.py",
+    "test_every_ranker.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -83,7 +83,9 @@ asyncio.run(story())
 assert before
 print(called - before)
 """
-    environment = os.environ | {"RANKLOOP_MISSED_KERNELS": str(tmp_path / "missed")}  # asks the library each time
+    environment = os.environ | {
+        "RANKLOOP_MISSED_KERNELS": str(tmp_path / "missed")
+    }  # asks the library each time
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )
