@@ -1,4 +1,4 @@
-"""Click models from logs: EM on counts beside EM on sessions, and a long Parquet log read a piece at a time."""
+"""Click models from logs: a position-based model from pages, and a long Parquet log read a piece at a time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,8 @@ import pyarrow.parquet
 from rich.console import RenderableType
 from rich.table import Table
 
-from benchmarks import session_em
 from benchmarks.timing import FULL, Effort
 from rankloop import feedback, logs
-from rankloop.logs.intervals import Cells, Prior
-from rankloop.logs.pbm import maximise
 
 N_SESSIONS, N_ITEMS, N_POSITIONS = 20_000, 12, 10
 LONG, SHORT = 10_000_000, 1_000_000
@@ -30,13 +27,11 @@ N_QUERIES, ITEMS_OF_A_QUERY = 1_000, 20
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """CPU seconds of one EM step over all sessions, and of everything: counting them, and fitting to the end."""
+    """CPU seconds to count pages and fit the position-based model to them, and the steps of the fit."""
 
-    way: str
     n_sessions: int
-    step_seconds: float
-    whole_seconds: float | None
-    steps: int | None
+    seconds: float
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +52,8 @@ def measure(effort: Effort, tell: Callable[[str], None]) -> list[Fitting | Strea
     """Both parts; the long log only with full effort."""
     found: list[Fitting | Streaming] = []
     items, clicks = sessions(N_SESSIONS)
-    tell("clicks: EM on sessions")
-    found.append(_on_sessions(items, clicks, few=effort != FULL))
-    tell("clicks: EM on counts")
-    found.append(_on_counts(items, clicks))
+    tell("clicks: a fit to pages")
+    found.append(_fitted(items, clicks))
     for n_rows in (SHORT, LONG) if effort == FULL else (SHORT,):
         tell(f"clicks: {n_rows:,} rows of Parquet")
         with tempfile.TemporaryDirectory() as folder:
@@ -80,35 +73,14 @@ def sessions(n: int) -> tuple[np.ndarray, np.ndarray]:
     return items, model.click(items, rng=rng)
 
 
-def _on_sessions(items: np.ndarray, clicks: np.ndarray, *, few: bool) -> Fitting:
-    n = len(items) // 10 if few else len(items)
-    pages, hits = items[:n].tolist(), clicks[:n].tolist()
-    begun = time.process_time()
-    session_em.step(pages, hits, [0.5] * N_ITEMS, [0.5] * N_POSITIONS)
-    return Fitting("sessions, Python", n, time.process_time() - begun, None, None)
-
-
-def _on_counts(items: np.ndarray, clicks: np.ndarray) -> Fitting:
-    log = feedback.ClickLog.count(items=items, clicks=clicks)
-    cells = Cells(log.items, log.positions, log.shown * 1.0, log.clicked * 1.0, N_ITEMS, N_POSITIONS)
-    begun = time.process_time()
-    maximise(
-        cells,
-        alpha=np.full(N_ITEMS, 0.5),
-        beta=np.append(1.0, np.full(N_POSITIONS - 1, 0.5)),
-        prior=Prior(0.5, 0.0),
-        pinned=np.array([0]),
-        tolerance=1e-15,
-        max_steps=200,
-    )
-    step_seconds = (time.process_time() - begun) / 200
-    whole, steps = float("inf"), 0
+def _fitted(items: np.ndarray, clicks: np.ndarray) -> Fitting:
+    seconds, steps = float("inf"), 0
     for _ in range(3):
         begun = time.process_time()
         fitted = logs.fit_pbm(feedback.ClickLog.count(items=items, clicks=clicks))
-        whole = min(whole, time.process_time() - begun)
+        seconds = min(seconds, time.process_time() - begun)
         steps = len(fitted.trace)
-    return Fitting("counts", len(items), step_seconds, whole, steps)
+    return Fitting(len(items), seconds, steps)
 
 
 def write_log(path: Path, n_rows: int) -> None:
@@ -167,14 +139,6 @@ def tables(found: list[Fitting | Streaming]) -> list[RenderableType]:
     """Sessions per second, and what a long log costs."""
     fits = [one for one in found if isinstance(one, Fitting)]
     streams = [one for one in found if isinstance(one, Streaming)]
-    first = Table(title="EM for the position-based model", title_justify="left", title_style="bold")
-    first.add_column("")
-    for column in ("sessions/s, a step", "ratio", f"{N_SESSIONS:,} sessions, s", "steps"):
-        first.add_column(column, justify="right")
-    rates = [one.n_sessions / one.step_seconds for one in fits]
-    for one, rate in zip(fits, rates, strict=True):
-        whole = "" if one.whole_seconds is None else f"{one.whole_seconds:.3f}"
-        first.add_row(one.way, f"{rate:,.0f}", f"{rate / rates[0]:,.0f}x", whole, f"{one.steps or ''}")
     second = Table(title="A Parquet log, read a piece at a time", title_justify="left", title_style="bold")
     for column in ("rows", "file, MB", "cells", "read, s", "CPU", "fit, CPU", "MB at start", "MB at most"):
         second.add_column(column, justify="right")
@@ -189,12 +153,12 @@ def tables(found: list[Fitting | Streaming]) -> list[RenderableType]:
             f"{one.start_megabytes:.0f}",
             f"{one.peak_megabytes:.0f}",
         )
-    whole = fits[-1].whole_seconds or float("inf")
-    parts: list[RenderableType] = [
-        first,
-        _met(whole < 1.0) + f"  {N_SESSIONS:,} sessions in {whole:.3f} s, aim 1 s",
+    lines: list[RenderableType] = [
+        _met(one.seconds < 1.0)
+        + f"  {one.n_sessions:,} sessions counted and fitted in {one.seconds:.3f} s, {one.steps} steps, aim 1 s"
+        for one in fits
     ]
-    return [*parts, second]
+    return [*lines, second]
 
 
 def _met(good: bool) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import os
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -52,22 +50,18 @@ def measure(effort: Effort, tell: Callable[[str], None]) -> list[Reading]:
         return []
     n_lines = N_LINES if effort == FULL else FEW_LINES
     found = []
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, RANKLOOP_CACHE=folder):
+    with tempfile.TemporaryDirectory() as folder:
         with gzip.open(source) as file:
             text = b"".join(itertools.islice(itertools.cycle(file.readlines()), n_lines))
         for name, raw in (("lines.txt", text), ("lines.txt.gz", gzip.compress(text, 6))):
             path = Path(folder, name)
             path.write_bytes(raw)
-            os.utime(
-                path, (0, 0)
-            )  # as if it had lain there for long: a file just written is not kept in the cache
             ways: dict[str, Callable[[], object]] = {
                 "scikit-learn": partial(load_svmlight_file, str(path), query_id=True, dtype="float32"),
-                "as written": partial(data.read_letor, path, normalize=None, cache=False),
-                "normalised": partial(data.read_letor, path, cache=False),
-                "from the cache": partial(data.read_letor, path),
+                "as written": partial(data.read_letor, path, normalize=None),
+                "normalised": partial(data.read_letor, path),
             }
-            data.read_letor(path)  # compiles, and fills the cache
+            data.read_letor(path)  # compiles
             best = dict.fromkeys(ways, (float("inf"), float("inf")))
             for lap in range(3 if effort == FULL else 2):
                 for reader, read in ways.items():

@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop.serving.client import AsyncClient as AsyncClient
     from rankloop.serving.client import Client as Client
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = frozenset(
     {

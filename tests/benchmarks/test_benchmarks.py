@@ -16,7 +16,6 @@ from benchmarks import __main__ as command
 from benchmarks import (
     catalogue,
     click_models,
-    clicks,
     duels,
     features,
     first_call,
@@ -30,7 +29,6 @@ from benchmarks import (
     play_games,
     rivals,
     scipy_ftrl_pbm,
-    session_em,
     sparse,
     speed,
     startup,
@@ -237,11 +235,3 @@ def test_scipy_takes_the_steps_of_frank_wolfe() -> None:
     plain.play(pbm.people_for(6, 3).clicks[0].T, 40)
     expected = frank_wolfe(plain.x.T.copy(), plain.L_hat.T.copy(), 1 / (2 * np.sqrt(plain.t)), 25)
     np.testing.assert_allclose(plain.solve().T, expected, atol=1e-12)
-
-
-def test_a_session_counts_in_the_plain_em() -> None:
-    items, hits = clicks.sessions(300)
-    alpha, beta = session_em.step(
-        items.tolist(), hits.tolist(), [0.5] * clicks.N_ITEMS, [0.4] * clicks.N_POSITIONS
-    )
-    assert all(0 < chance < 1 for chance in (*alpha, *beta))

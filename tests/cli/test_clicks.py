@@ -10,8 +10,6 @@ import pytest
 from PIL import Image
 
 from rankloop import environments, feedback, rankers, simulation
-from rankloop.cli import clicks
-from rankloop.data.clicks import Progress
 from tests.cli.call import call, refused
 
 USERS = feedback.PositionBasedModel(attraction=[0.7, 0.4, 0.2, 0.1], examination=[1.0, 0.5])
@@ -105,34 +103,21 @@ def test_options_say_how_a_table_is_to_be_read(table: Path, tmp_path: Path) -> N
     assert "are at position 0" in doubtful
     assert "say --first-position 0" in doubtful
     words += ["--first-position", "0"]
-    keeping = ["--resume", tmp_path / "kept"]
-    told = call(*words, *keeping).stdout
+    told = call(*words).stdout
     assert (
         "1 rows with more clicks than times shown, and 35 clicks on them (24.1% of all); --clip counts"
         in told
     )
-    ignored = call(*words, "--engine", "duckdb", "--memory-limit", "1GB", "--spill-to", tmp_path)
+    old = ["--engine", "duckdb", "--memory-limit", "1GB", "--spill-to", tmp_path, "--resume", tmp_path]
+    ignored = call(*words, *old)
     assert (ignored.stdout, "are ignored: Polars counts every log" in ignored.stderr) == (told, True)
-    clipped = call(*words, *keeping, "--clip").stdout
+    clipped = call(*words, "--clip").stdout
     assert "left out" not in clipped
     assert "3 positions" in clipped
     wrong = refused("fit-clicks", table, "--columns", "sku")
     assert wrong == "--columns must be OURS=THEIRS, such as item=sku, got 'sku'"
     assert "--columns must name any of" in refused("fit-clicks", table, "--columns", "thing=sku")
     assert refused("fit-clicks", tmp_path / "*.gz").startswith("no file matches")
-
-
-def test_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
-    for done, left in ((10, float("inf")), (50, 7.4), (60, 300.0), (100, 0.0)):
-        clicks._show(Progress(Path("a.csv"), done, 100, 3.0, left))
-    lines = capsys.readouterr().err.split("\r\x1b[K")
-    assert lines == [
-        "",
-        "10% counted: a.csv",
-        "50% counted, 7 s left: a.csv",
-        "60% counted, 5 min left: a.csv",
-        "",
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +173,7 @@ def test_what_no_model_fits_is_one_sentence(satisfied: Path, tmp_path: Path) -> 
         ("all --top 3", "--top leaves out parts of pages"),
         ("all --query coffee", "--query must be one of"),
         ("all --format xml", "--format must be one of"),
-        ("all --clip", "--clip, --resume and --engine are for counts"),
+        ("all --clip", "--clip is for counts"),
         ("all --columns page", "--columns must be OURS=THEIRS"),
     ):
         assert told in refused("fit-clicks", satisfied, "--model", *words.split(), "--out", tmp_path / "out")

@@ -83,8 +83,6 @@ def test_what_cannot_be_reproduced_is_one_sentence(tmp_path: Path) -> None:
             "--address is of --executor ray, got '10.0.0.7:6379' with --executor threads",
         ),
         (["--executor", "processes"], "cannot be sent to another process"),  # a toy holds a lock
-        (["--dataset", "my"], "--dataset must be NAME=PATH, such as my=letor.txt, got 'my'"),
-        (["--dataset", "my=a", "--dataset", "my=b"], "--dataset names 'my' twice"),
     ):
         assert told in refused("reproduce", "toy-sound", *words, "--out", tmp_path / "out"), words
         assert not list(tmp_path.glob("out/*/jobs/*"))

@@ -18,7 +18,7 @@ from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play,
 
 SIX = [*ITEMS, "swim"]
 REFUSE = ("FeedExp3", "PMED")
-MOVED = {"PBMTS", "GRAB", "CascadeKLUCB", "CascadeRobustUCB", "FTPL"}
+MOVED = {"ClickMix", "PBMTS", "GRAB", "CascadeKLUCB", "CascadeRobustUCB", "FTPL"}
 ALL = sorted(served())
 
 

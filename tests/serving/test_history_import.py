@@ -42,8 +42,8 @@ from tests.serving.service import INSTEAD, adds_up, create, play, rank, running
 
 ITEMS = ["a", "b", "c", "d"]
 LEARN = {
-    *("FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB", "CascadeLinTS"),
-    *("CascadeLinUCB", "CascadeRobustUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank"),
+    *("ClickMix", "FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB"),
+    *("CascadeLinTS", "CascadeLinUCB", "CascadeRobustUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank"),
 }
 
 

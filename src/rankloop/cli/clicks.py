@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from rankloop.base import Ranker
     from rankloop.cli.click_reports import Report
-    from rankloop.data.clicks import Progress
     from rankloop.feedback import LoggedLists
     from rankloop.logs import Evaluation
 
@@ -53,10 +51,8 @@ class Counting:
     clip: Annotated[
         bool, Option("--clip", help="Count more clicks than impressions as clicked every time.")
     ] = False
-    resume: Annotated[
-        Path | None, Option(help="Folder for the counts of finished files, to go on after an interruption.")
-    ] = None
     # Polars counts every log: these are ignored, with a warning, and will go.
+    resume: Annotated[Path | None, Option(hidden=True)] = None
     engine: Annotated[str, Option(hidden=True)] = "polars"
     memory_limit: Annotated[str | None, Option(hidden=True)] = None
     spill_to: Annotated[Path | None, Option(hidden=True)] = None
@@ -128,10 +124,8 @@ def fit_clicks(
         reading = {"format": shape, "columns": named_columns(columns or ()), "first_position": first_position}
         if model is None:
             report = _fit_counts(paths, selection, counting, smoothing, reading)
-        elif counting.clip or counting.resume is not None or counting.engine != "polars":
-            raise ValueError(
-                "--clip, --resume and --engine are for counts, and --model reads pages: leave one of them out"
-            )
+        elif counting.clip:
+            raise ValueError("--clip is for counts, and --model reads pages: leave one of them out")
         else:
             report = _fit_pages(paths, selection, model, smoothing, reading)
     except ValueError as error:
@@ -152,10 +146,11 @@ def _fit_counts(
     from rankloop import data
     from rankloop.cli.click_reports import CountsReport
 
-    progress = _show if sys.stderr.isatty() else None
-    if counting.engine != "polars" or counting.memory_limit is not None or counting.spill_to is not None:
-        typer.echo("--engine, --memory-limit and --spill-to are ignored: Polars counts every log", err=True)
-    log = data.read_clicks(paths, progress=progress, clip=counting.clip, resume=counting.resume, **reading)
+    ignored = (counting.resume, counting.memory_limit, counting.spill_to)
+    if counting.engine != "polars" or any(one is not None for one in ignored):
+        said = "--resume, --engine, --memory-limit and --spill-to are ignored: Polars counts every log"
+        typer.echo(said, err=True)
+    log = data.read_clicks(paths, clip=counting.clip, **reading)
     return CountsReport(log.select(**asdict(selection)), smoothing=smoothing)
 
 
@@ -206,17 +201,6 @@ def in_options(error: ValueError) -> str:
         message = f"--{error.argument.replace('_', '-')}{message.removeprefix(error.argument)}"
     message = message.removeprefix("paths: ").replace("columns={'", "--columns ").replace("': ...}", "=NAME")
     return message.replace("first_position=", "--first-position ")
-
-
-def _show(progress: Progress) -> None:
-    if progress.done == progress.total:
-        sys.stderr.write("\r\x1b[K")
-    else:
-        left = progress.seconds_left
-        time_left = f", {left / 60:.0f} min left" if 90 <= left < float("inf") else f", {left:.0f} s left"
-        share = f"{progress.done / max(progress.total, 1):.0%} counted"
-        sys.stderr.write(f"\r\x1b[K{share}{time_left if left < float('inf') else ''}: {progress.file.name}")
-    sys.stderr.flush()
 
 
 class Answer(NamedTuple):

@@ -51,7 +51,7 @@ def classify(
             help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5."
         ),
     ] = None,
-    game: Annotated[Path | None, Option(help="A game of your own, CSV or npz, instead of a measure.")] = None,
+    game: Annotated[Path | None, Option(help="A game of your own, CSV, instead of a measure.")] = None,
     route: Annotated[str, Option(help="Method: auto, cells (all orders, few items) or structure.")] = "auto",
     witness: Annotated[Path | None, Option(help="Write the proof, as JSON, to this file.")] = None,
     play: Annotated[
@@ -115,7 +115,7 @@ def classify(
 def verify_proof(
     file: Annotated[Path, Argument(help="A proof that `rankloop classify --witness` wrote.")],
     game: Annotated[
-        Path | None, Option(help="The game that the proof is about, CSV or npz, if it is your own.")
+        Path | None, Option(help="The game that the proof is about, CSV, if it is your own.")
     ] = None,
 ) -> None:
     """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.

@@ -356,6 +356,10 @@ def advise(
         str | None, Option(help="Chance that each position is looked at, as 1,0.5,0.3.")
     ] = None,
     replicas: Annotated[bool, Option("--replicas", help="Several processes will serve it.")] = False,
+    late: Annotated[
+        bool | None, Option("--late/--in-time", help="Many lists are shown before feedback on one comes.")
+    ] = None,
+    arrivals: Annotated[bool | None, Option("--arrivals/--same-items", help="Items come and go.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Which ranker to take: its arguments, its guarantee, its measured regret and the next best.
@@ -377,9 +381,15 @@ def advise(
     known = None if examination is None else _numbers(examination)
     observed = feedback if feedback is not None else _ask("What do you observe?", FEEDBACK, "--feedback")
     one_of("feedback", observed, FEEDBACK)
+    who = users if users is not None else _ask("Your users", USERS, "--users")
+    if observed == "clicks" and not features and sys.stdin.isatty():
+        if late is None:
+            late = typer.confirm("Are many lists shown before feedback on one comes?", default=False)
+        if arrivals is None:
+            arrivals = typer.confirm("Do items come and go?", default=False)
     advice = choose(
         observed,
-        users=users if users is not None else _ask("Your users", USERS, "--users"),
+        users=who,
         n_items=items,
         n_positions=positions if positions is not None or known is None else len(known),
         k=top,
@@ -389,6 +399,8 @@ def advise(
         per_day=per_day,
         examination=known,
         replicas=replicas,
+        late=bool(late),
+        arrivals=bool(arrivals),
     )
     if as_json:
         typer.echo(json.dumps(_plain_advice(advice), indent=2))

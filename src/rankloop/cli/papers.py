@@ -19,7 +19,6 @@ from rankloop.cli.settings import (
     WhereOption,
     check_address,
     interruption_told,
-    named_values,
     offer_experiments,
     plain_console,
     say,
@@ -49,13 +48,6 @@ class Reproduction:
     also: Annotated[
         list[str] | None,
         Option(metavar="RANKER", help="A further ranker for a comparison, such as mypkg.rankers:Mine."),
-    ] = None
-    dataset: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=PATH",
-            help="LETOR data, or for pbm-2022-fig2 a click log, to play instead. Repeat for several.",
-        ),
     ] = None
     pdf: Annotated[bool, Option("--pdf", help="Figures as PDF, too.")] = False
     no_titles: Annotated[
@@ -90,10 +82,6 @@ def reproduce(
 
       rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
 
-      rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
-
-      rankloop reproduce pbm-2022-fig2 --dataset my=path/to/clicks.jsonl
-
       rankloop reproduce top1-2015-fig1 --pdf --no-titles
     """
     from rankloop import experiments
@@ -110,16 +98,6 @@ def reproduce(
     run_experiments(experiments.names() if "all" in chosen else chosen, how)
 
 
-def named_paths(texts: Sequence[str]) -> dict[str, str]:
-    """Data sets from ``my=path/to/letor.txt``."""
-    named: dict[str, str] = {}
-    for name, path in named_values("--dataset", texts, form="NAME=PATH, such as my=letor.txt"):
-        if name in named:
-            raise ValueError(f"--dataset names {name!r} twice")
-        named[name] = path
-    return named
-
-
 def run_experiments(names: list[str], how: Reproduction) -> None:
     """Run experiments, tell what each found, and write the report; exits with 1 where a claim does not hold."""
     from rankloop import experiments
@@ -129,9 +107,8 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
     from rankloop.experiments.harness.reproduce import reproduce as run
 
     console = plain_console()
-    datasets = named_paths(how.dataset or ())
     # All of them first: what one refuses is told before another has run.
-    chosen = [(name, experiments.get(name, also=how.also or (), datasets=datasets)) for name in names]
+    chosen = [(name, experiments.get(name, also=how.also or ())) for name in names]
     jobs = {name: one.jobs(quick=how.quick) for name, one in chosen if one.missing() is None}
     folder = local_folder(how.out)
     if how.listed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,11 +65,9 @@ class View(NamedTuple):
     clicked: list[str]
 
 
-def count_pages(
-    path: Path, tally: Tally, *, kind: str, watch: Callable[[float], None] = lambda _: None
-) -> None:
-    """Count the pages of a file; `watch` is told the share done."""
-    for number, block in line_blocks(path, watch):
+def count_pages(path: Path, tally: Tally, *, kind: str) -> None:
+    """Count the pages of a file."""
+    for number, block in line_blocks(path):
         frame = _parsed(path, number, block) if kind == "jsonl" else None
         if frame is not None:
             _count_frame(frame, tally)

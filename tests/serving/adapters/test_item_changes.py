@@ -215,8 +215,8 @@ def test_every_ranker_goes_on_with_other_items(algorithm: str) -> None:
     ("algorithm", "field", "known"),
     [
         ("CascadeKLUCB", "N", 0.0),
-        ("PBMTS", "theta", 0.5),
         ("PBMTS", "N", 0.0),
+        ("ClickMix", "clicks", 0.0),
         ("GRAB", "N", 0.0),
         ("PMED", "N", 0.0),
         ("TopRank", "clicks", 0.0),
