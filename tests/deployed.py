@@ -34,8 +34,8 @@ import importlib.metadata, importlib.util, re, shutil
 pinned = dict(line.strip().split("==") for line in open("/lock") if "==" in line)
 normal = lambda name: re.sub("[-_.]+", "-", name).lower()
 there = {normal(one.metadata["Name"]): one.version for one in importlib.metadata.distributions()}
-others = {name for name, version in there.items() if pinned.get(name) != version} - {"pip", "rankloop"}
-print("packages as in the lock:", len(there) - len(others) - 2, "others:", sorted(others) or "none")
+others = {name for name, version in there.items() if pinned.get(name) != version} - {"pip", "rankloop", "setuptools"}
+print("packages as in the lock:", len(there) - len(others) - 3, "others:", sorted(others) or "none")
 print("compilers:", [one for one in ("cc", "gcc", "clang", "ld") if shutil.which(one)] or "none",
       "numba:", bool(importlib.util.find_spec("numba")))
 assert not others and all(map(importlib.util.find_spec, ("cryptography", "opentelemetry", "pyarrow", "scipy")))
@@ -44,8 +44,8 @@ assert not others and all(map(importlib.util.find_spec, ("cryptography", "opente
 CLIENT = """
 import sys, time
 from rankloop import Client
-client, called, n = Client(sys.argv[1], api_key=sys.argv[2] or None), sys.argv[3], int(sys.argv[4])
-kinds = {"TopFTRL": {}, "RTop1F": {}} | dict.fromkeys(("FTRLPBM", "PBMTS", "TopRank"), {"n_positions": 3})
+client, called, n = Client(sys.argv[1], key=sys.argv[2] or None), sys.argv[3], int(sys.argv[4])
+kinds = {"TopFTRL": {}, "RTop1F": {}} | dict.fromkeys(("FTRLPBM", "PBMTS", "CascadeKLUCB"), {"n_positions": 3})
 slowest = 0.0
 for algorithm, parameters in kinds.items():
     client.create(algorithm, algorithm=algorithm, items=list("abcdef"), parameters=parameters, seed=1)
@@ -200,6 +200,7 @@ def the_unit() -> None:
         then.callback(quietly, "podman", "rm", "-f", "-t", "0", name)
         settings = Path(then.enter_context(tempfile.TemporaryDirectory()), "rankloop.toml")
         settings.write_text(f"port = {port}\n")
+        settings.parent.chmod(0o755)
         given = [
             "--network",
             "host",
