@@ -271,7 +271,7 @@ def trim(
             closed = await store.history(name)
             live = await store.last_seq(name) - (closed.through if closed is not None else 0)
             typer.echo(f"{name}: {rows:,} rows moved to {files} segments, {live:,} rows stay live")
-        await store.give_space_back(whole=True)
+        await store.give_space_back()
 
     place.change(work)
 
