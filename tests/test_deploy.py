@@ -16,7 +16,7 @@ import yaml
 
 import rankloop
 from rankloop.cli import app
-from rankloop.serving.http.metrics import exposition
+from rankloop.serving.http.app import exposition
 from tests.serving.service import create, rounds, running
 
 DEPLOY = Path(__file__).parents[1] / "deploy"

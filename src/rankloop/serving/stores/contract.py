@@ -312,13 +312,6 @@ class Store(abc.ABC):
         Nothing for an id that no decision has, however much feedback names it.
         """
 
-    async def origin(self, ranker: str) -> str:
-        """The identity of the store in which a ranker's log began: the chain of its digests begins with that.
-
-        This store's own, unless the ranker was brought here from another one.
-        """
-        return self.timeline
-
     async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
         """All rows of a `kind` of which there are few, in order: of freezes, resets and policies, not of lists."""
         rows: list[Row] = []
@@ -478,11 +471,8 @@ class Store(abc.ABC):
         """
         return False
 
-    async def give_space_back(self, *, whole: bool = False) -> None:
-        """Give the space of deleted rows back to the file system, as far as the store can.
-
-        With `whole` nobody else needs the store meanwhile, so that it may be written anew.
-        """
+    async def give_space_back(self) -> None:
+        """Give the space of deleted rows back to the file system, as far as the store can."""
         return
 
     async def left_over(self, ranker: str, *, after: int, limit: int) -> list[Row]:
