@@ -58,12 +58,12 @@ def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
 def _errors(value: Any) -> list[tuple[str, str]]:
     document = get_doc_object(value)
     errors = list(validate.validate(document)["errors"])
-    listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
-    text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
-    given = inspect.signature(value).parameters if callable(value) else {}
-    missing = {*given} - {"self", "cls"} - listed
-    if "arameters as of `" in text or all(f"`{name}`" in text for name in missing):
-        return [(code, message) for code, message in errors if code != "PR01"]
+    if inspect.isroutine(value) or hasattr(value, "_fields") or hasattr(value, "__struct_fields__"):
+        listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
+        text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
+        missing = {*inspect.signature(value).parameters} - {"self", "cls"} - listed
+        if "arameters as of `" in text or all(f"`{name}`" in text for name in missing):
+            return [(code, message) for code, message in errors if code != "PR01"]
     return errors
 
 
