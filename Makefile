@@ -103,7 +103,7 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them in b
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
 	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the demo and the service need, the extra \`all\`."; \
-	   grep . build/lock/run.txt; } > requirements.lock
+	   grep -v '^\(#.*\)*$$' build/lock/run.txt; } > requirements.lock
 	@grep -c == requirements.lock requirements-dev.lock
 
 pin = build/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --no-header --no-annotate --no-emit-options \
