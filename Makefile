@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -90,6 +90,9 @@ torture: $(READY) ## more than 500 faults of many kinds under load, and what was
 soak: $(READY) ## a million events with a fault every few seconds: is memory flat, is anything lost (ten minutes or more)
 	@$(BIN)/python -m tests.serving.soak $(SOAK_ARGS)
 
+deployed: $(READY) ## run the image, the chart's container and the unit of deploy/: as root, with podman
+	@$(BIN)/python -m tests.deployed $(DEPLOYED_ARGS)
+
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
 	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
@@ -105,7 +108,7 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them in b
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
 	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the demo and the service need, the extra \`all\`."; \
-	   grep . build/lock/run.txt; } > requirements.lock
+	   grep -v '^\(#.*\)*$$' build/lock/run.txt; } > requirements.lock
 	@grep -c == requirements.lock requirements-dev.lock
 
 pin = build/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --no-header --no-annotate --no-emit-options \

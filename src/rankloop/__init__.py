@@ -100,8 +100,9 @@ MOVED = {
     "rankloop.kernels.gain_kinds": "rankloop.kernels.discounts",
     "rankloop.rankers.load": "rankloop.rankers.registry",
     "rankloop.serving.checking": "rankloop.serving.stores.checks",
-    "rankloop.serving.memory": "rankloop.serving.stores.memory",
+    "rankloop.serving.memory": "rankloop.serving.stores.sqlite",
     "rankloop.serving.store": "rankloop.serving.stores.contract",
+    "rankloop.serving.stores.memory": "rankloop.serving.stores.sqlite",
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from rankloop.serving.clock import LogClock
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.stores.contract import Appended
-from rankloop.serving.stores.memory import MemoryStore
+from tests.serving.memory_store import MemoryStore
 
 
 class Crash(BaseException):

@@ -12,8 +12,8 @@ from rankloop.serving import webhooks
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.log.records import GATHER_SECONDS
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.webhooks import Webhooks, sign
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, create, play, rank
 
 SECRET = b"0123456789abcdef"

@@ -187,6 +187,15 @@ def test_what_is_not_significantly_worse_is_marked() -> None:
     assert twins.differences()["p"].to_list() == [1.0]
 
 
+def test_the_latex_table(found: Comparison) -> None:
+    text = found.table(form="latex")
+    assert r"\textless" not in text
+    assert r"\&|\_\textbackslash{} world" in text
+    assert text.count(r" \\") == 4
+    assert r"\textbf{" in text
+    assert "95\\% interval" in text.splitlines()[0]
+
+
 class _Read(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

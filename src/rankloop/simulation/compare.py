@@ -295,7 +295,7 @@ class Comparison(Framed):
     def table(self, measure: str | None = None, *, form: str = "markdown", at: int | None = None) -> str:
         """Means and intervals of a `measure` after `at` rounds, by default after the last, as a table in a `form`.
 
-        It is `markdown` or `html`, with a row for each ranker and a column for each world. The best of a world
+        It is `markdown`, `latex` or `html`, with a row for each ranker and a column for each world. The best of a world
         is bold; a mark follows where a ranker is not significantly worse.
         """
         from rankloop.simulation.report import FORMS, cells

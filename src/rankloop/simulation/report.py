@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from rankloop.simulation.compare import Comparison
     from rankloop.simulation.tune import Tuning
 
+_LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+_MARKDOWN = {sign: f"\\{sign}" for sign in "\\|*_`<"}
 _LONG = 1_000  # rounds from which on a logarithmic axis shows the beginning
 _APART = 5.0  # times that the largest regret is above the smallest, from which on logarithms show both
 _RUNS = "runs.parquet"
@@ -256,9 +262,9 @@ def _rounded(mean: float, reach: float, largest: float) -> tuple[str, str]:
 
 def markdown(table: Table) -> str:
     """The table in Markdown, with columns that align as plain text too."""
-    rows = [["", *(_escaped(world) for world in table.worlds)]]
+    rows = [["", *(_changed(world, _MARKDOWN) for world in table.worlds)]]
     for name, row in zip(table.rankers, table.rows, strict=True):
-        rows.append([_escaped(name), *(_plain(cell, "**{}**") for cell in row)])
+        rows.append([_changed(name, _MARKDOWN), *(_plain(cell, "**{}**", "±", "≈") for cell in row)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     rows.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
     lines = [
@@ -268,19 +274,39 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, "", table.note])
 
 
+def latex(table: Table) -> str:
+    """The table in LaTeX, for the package booktabs."""
+    head = " & ".join(["", *(_changed(world, _LATEX) for world in table.worlds)])
+    body = "\n".join(
+        " & ".join(
+            [
+                _changed(name, _LATEX),
+                *(_plain(cell, r"\textbf{{{}}}", r"$\pm$", r"$\approx$") for cell in row),
+            ]
+        )
+        + r" \\"
+        for name, row in zip(table.rankers, table.rows, strict=True)
+    )
+    note = _changed(table.note, _LATEX).replace("±", r"$\pm$").replace("≈", r"$\approx$")
+    return (
+        f"% {note}\n\\begin{{tabular}}{{l{'r' * len(table.worlds)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
+        f"{body}\n\\bottomrule\n\\end{{tabular}}"
+    )
+
+
 def html(means: Table) -> str:
     """The table in HTML."""
     number = ' class="number" style="text-align:right"'
     head = "".join(f"<th{number}>{escape(world)}</th>" for world in means.worlds)
     rows = (
         f'<th style="text-align:left">{escape(name)}</th>'
-        + "".join(f"<td{number}>{_plain(cell, '<b>{}</b>')}</td>" for cell in row)
+        + "".join(f"<td{number}>{_plain(cell, '<b>{}</b>', '±', '≈')}</td>" for cell in row)
         for name, row in zip(means.rankers, means.rows, strict=True)
     )
     return f"{table(f'<th></th>{head}', rows)}<p>{escape(means.note)}</p>"
 
 
-FORMS = {"markdown": markdown, "html": html}
+FORMS = {"markdown": markdown, "latex": latex, "html": html}
 
 
 def fragment(comparison: Comparison) -> str:
@@ -292,13 +318,13 @@ def fragment(comparison: Comparison) -> str:
         return f"{head}<p>{escape(str(error))}</p>"
 
 
-def _plain(cell: Cell, bold: str) -> str:
-    text = f"{cell.mean} ± {cell.reach}" if cell.reach else cell.mean
-    return bold.format(text) if cell.best else f"≈ {text}" if cell.like_best else text
+def _plain(cell: Cell, bold: str, between: str, like: str) -> str:
+    text = f"{cell.mean} {between} {cell.reach}" if cell.reach else cell.mean
+    return bold.format(text) if cell.best else f"{like} {text}" if cell.like_best else text
 
 
-def _escaped(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "\\|*_`<" else letter for letter in text)
+def _changed(text: str, signs: dict[str, str]) -> str:
+    return "".join(signs.get(letter, letter) for letter in text)
 
 
 def draw_comparison(

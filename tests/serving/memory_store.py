@@ -1,4 +1,4 @@
-"""A store in memory: nothing survives the process. For tests, and as the plainest reading of the contract."""
+"""A store in lists and dictionaries: the plainest reading of the contract, quick to make, and easy to spoil."""
 
 from __future__ import annotations
 
@@ -13,20 +13,8 @@ import msgspec
 from rankloop.serving.clock import held, next_time
 from rankloop.serving.log.digests import archived_name, beginning, content, link, sealed
 from rankloop.serving.log.records import ABOUT_LISTS, Entry, Kind, Row
-from rankloop.serving.stores.contract import (
-    MOST_UNATTENDED,
-    Appended,
-    Diverged,
-    Fenced,
-    Head,
-    Left,
-    Missing,
-    Snapshot,
-    Stale,
-    Store,
-    StoredKey,
-    SubjectKey,
-)
+from rankloop.serving.stores import contract
+from rankloop.serving.stores.contract import Store
 
 
 class _Lease(NamedTuple):
@@ -45,10 +33,10 @@ class MemoryStore(Store):
         self._logs: dict[str, list[Row]] = {}
         self._index: dict[tuple[str, Kind, str], Row] = {}
         self._about: dict[tuple[str, str], list[Row]] = {}
-        self._snapshots: dict[str, list[Snapshot]] = {}
+        self._snapshots: dict[str, list[contract.Snapshot]] = {}
         self._ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
-        self._keys: dict[str, StoredKey] = {}
-        self._subjects: dict[str, tuple[str | None, SubjectKey]] = {}
+        self._keys: dict[str, contract.StoredKey] = {}
+        self._subjects: dict[str, tuple[str | None, contract.SubjectKey]] = {}
         self._epochs = itertools.count(1)
         self._leases: dict[str, _Lease] = {}
 
@@ -66,7 +54,7 @@ class MemoryStore(Store):
 
     async def archive(self, ranker: str, *, at: int) -> str:
         if ranker not in self._logs:
-            raise Missing(f"there is no ranker {ranker!r}")
+            raise contract.Missing(f"there is no ranker {ranker!r}")
         name = archived_name(ranker, at)
         self._logs[name] = self._logs.pop(ranker)
         self._snapshots[name] = self._snapshots.pop(ranker, [])
@@ -77,21 +65,23 @@ class MemoryStore(Store):
             self._about[name, about[1]] = self._about.pop(about)
         return name
 
-    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+    async def append(
+        self, entries: list[Entry], *, at: int, epoch: int | None = None
+    ) -> list[contract.Appended]:
         for entry in entries:
             if epoch is not None:
                 self._check_epoch(entry.ranker, epoch)
             if entry.kind != "config" and entry.ranker not in self._logs:
-                raise Missing(f"there is no ranker {entry.ranker!r}")
+                raise contract.Missing(f"there is no ranker {entry.ranker!r}")
             if entry.drawn_from is not None:
-                self._check_history(entry.ranker, Head(*entry.drawn_from))
+                self._check_history(entry.ranker, contract.Head(*entry.drawn_from))
                 self._check_current(entry, entry.drawn_from[0])
         return [self._append(entry, at) for entry in entries]
 
     def _check_epoch(self, ranker: str, epoch: int) -> None:
         lease = self._leases.get(ranker)
         if lease is None or lease.epoch != epoch:
-            raise Fenced(f"epoch {epoch} is over, another has taken over")
+            raise contract.Fenced(f"epoch {epoch} is over, another has taken over")
 
     def _check_current(self, entry: Entry, drawn_from: int) -> None:
         is_new = (entry.ranker, entry.kind, entry.event_id) not in self._index
@@ -99,17 +89,17 @@ class MemoryStore(Store):
             return
         for row in self._logs[entry.ranker][drawn_from:]:
             if row.kind not in ABOUT_LISTS:
-                raise Stale(f"ranker {entry.ranker!r} was changed by row {row.seq}")
+                raise contract.Stale(f"ranker {entry.ranker!r} was changed by row {row.seq}")
 
-    def _check_history(self, ranker: str, known: Head) -> None:
+    def _check_history(self, ranker: str, known: contract.Head) -> None:
         log = self._logs.get(ranker, [])
         if not 1 <= known.seq <= len(log) or log[known.seq - 1].link != known.link:
-            raise Diverged(f"the log of {ranker!r} has no such row {known.seq}")
+            raise contract.Diverged(f"the log of {ranker!r} has no such row {known.seq}")
 
-    def _append(self, entry: Entry, at: int) -> Appended:
+    def _append(self, entry: Entry, at: int) -> contract.Appended:
         there = self._index.get((entry.ranker, entry.kind, entry.event_id))
         if there is not None:
-            return Appended(there, False)
+            return contract.Appended(there, False)
         log = self._logs.setdefault(entry.ranker, [])
         time, self._ahead[entry.ranker] = next_time(
             at, last=log[-1].at if log else at, ahead=self._ahead.get(entry.ranker, 0)
@@ -132,7 +122,7 @@ class MemoryStore(Store):
         about = entry.event_id if entry.kind == "decision" else entry.decision
         if about is not None:
             self._about.setdefault((entry.ranker, about), []).append(row)
-        return Appended(row, True)
+        return contract.Appended(row, True)
 
     async def time(self, ranker: str, *, at: int) -> int:
         last = self._logs[ranker][-1].at if self._logs.get(ranker) else at
@@ -156,48 +146,50 @@ class MemoryStore(Store):
     async def last_seq(self, ranker: str) -> int:
         return len(self._logs.get(ranker, ()))
 
-    async def head(self, ranker: str) -> Head:
+    async def head(self, ranker: str) -> contract.Head:
         log = self._logs.get(ranker)
-        return Head(len(log), log[-1].link) if log else Head(0, b"")
+        return contract.Head(len(log), log[-1].link) if log else contract.Head(0, b"")
 
-    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+    async def write_snapshot(self, ranker: str, snapshot: contract.Snapshot, *, keep: int) -> None:
         self._check_epoch(ranker, snapshot.epoch)
-        self._check_history(ranker, Head(snapshot.seq, snapshot.link))
+        self._check_history(ranker, contract.Head(snapshot.seq, snapshot.link))
         kept = [old for old in self._snapshots.get(ranker, ()) if old.seq != snapshot.seq]
         bisect.insort(kept, sealed(ranker, snapshot), key=lambda one: one.seq)
         self._snapshots[ranker] = kept[-keep:]
 
-    async def snapshots(self, ranker: str) -> list[Snapshot]:
+    async def snapshots(self, ranker: str) -> list[contract.Snapshot]:
         return [msgspec.structs.replace(one, state=b"") for one in self._snapshots.get(ranker, ())]
 
-    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+    async def read_snapshot(self, ranker: str, seq: int) -> contract.Snapshot | None:
         return next((one for one in self._snapshots.get(ranker, ()) if one.seq == seq), None)
 
-    async def write_key(self, key: StoredKey) -> None:
+    async def write_key(self, key: contract.StoredKey) -> None:
         self._keys[key.key_id] = key
 
     async def delete_key(self, key_id: str) -> bool:
         return self._keys.pop(key_id, None) is not None
 
-    async def keys(self) -> list[StoredKey]:
+    async def keys(self) -> list[contract.StoredKey]:
         return list(self._keys.values())
 
-    async def subject_key(self, subject: str) -> SubjectKey | None:
+    async def subject_key(self, subject: str) -> contract.SubjectKey | None:
         return next((key for of, key in reversed(self._subjects.values()) if of == subject), None)
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+    async def write_subject_key(
+        self, subject: str, key: contract.SubjectKey, *, at: int
+    ) -> contract.SubjectKey:
         present = await self.subject_key(subject)
         if present is None:
             self._subjects[key.key_id] = (subject, key)
         return present or key
 
-    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+    async def find_subject_key(self, key_id: str) -> contract.SubjectKey | None:
         return self._subjects.get(key_id, (None, None))[1]
 
     async def erase_subject(self, subject: str, *, at: int) -> int:
         erased = [key_id for key_id, (of, _) in self._subjects.items() if of == subject]
         for key_id in erased:
-            self._subjects[key_id] = (None, SubjectKey(key_id, None))
+            self._subjects[key_id] = (None, contract.SubjectKey(key_id, None))
         return len(erased)
 
     async def erased_keys(self) -> set[str]:
@@ -217,7 +209,7 @@ class MemoryStore(Store):
             taken[name] = lease.epoch
         return taken
 
-    async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
+    async def let_go(self, holder: str, rankers: Collection[contract.Left], *, now: float) -> None:
         for name, looked, wake_in in rankers:
             lease = self._leases.get(name)
             if lease is not None and lease.holder == holder:
@@ -233,4 +225,4 @@ class MemoryStore(Store):
             idle = not held(now, until=lease.until + seconds, seconds=1.5 * seconds)
             if waits and idle and name not in besides:
                 names.append(name)
-        return names[:MOST_UNATTENDED]
+        return names[: contract.MOST_UNATTENDED]

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.rankers import ListNet, RTopKF
-from rankloop.serving.adapters import registry
-from rankloop.serving.errors import RequestError, Unavailable
+from rankloop.serving import registry
+from rankloop.serving.admission import RequestError, Unavailable
 from rankloop.serving.log import records
-from rankloop.serving.log.fingerprint import fingerprint
 from rankloop.serving.log.records import DEFAULTS, Config, Entry, Policy
+from rankloop.serving.registry import fingerprint
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
 

@@ -86,7 +86,6 @@ class Estimates:
 
     @classmethod
     def of(cls, ranker: Ranker, *, n_items: int, fresh: bool) -> Estimates:
-        """Nothing known yet."""
         k = getattr(getattr(getattr(ranker, "learnable", None), "measure", None), "cutoff", None) or 5
         largest = ranker.max_grade or 0
         made = cls(
@@ -99,7 +98,6 @@ class Estimates:
         return made
 
     def save(self) -> SavedEstimates:
-        """For a snapshot."""
         self._sum_lists()
         by_item, block = pack(self.by_item), pack(self.block)
         return SavedEstimates(

@@ -8,15 +8,14 @@ import pytest
 from rankloop import rankers
 from rankloop.base import Ranking
 from rankloop.servable import Servable
-from rankloop.serving.adapters.item_changes import carried, changed, check_change
-from rankloop.serving.adapters.registry import build, has_items, served
+from rankloop.serving.admission import RequestError
 from rankloop.serving.api import (
     ItemsRequest,
     RollbackRequest,
 )
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
 from rankloop.serving.log.records import Config
+from rankloop.serving.registry import build, carried, changed, check_change, has_items, served
 from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, rounds, running
 
 

@@ -14,8 +14,8 @@ from rankloop.serving.engine import Engine
 from rankloop.serving.history_import import ImportRequest, ShownList, import_history
 from rankloop.serving.http.app import App
 from rankloop.serving.stores.contract import Store
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, answer, create, play, rank, running
 
 

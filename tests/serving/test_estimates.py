@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankloop import rankers
 from rankloop.base import Ranking
 from rankloop.servable import Servable
-from rankloop.serving.adapters.estimates import Estimates, Interval, SavedEstimates, discounts, weigh
+from rankloop.serving.estimates import Estimates, Interval, SavedEstimates, discounts, weigh
 from rankloop.serving.log.records import Decision, decode, encode, pack
 from tests.rankers.test_top_ftrl import at, outcomes
 from tests.serving.coverage import follow

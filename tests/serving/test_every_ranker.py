@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.admission import RequestError
 from rankloop.serving.api import ItemsRequest
-from rankloop.serving.errors import RequestError
+from rankloop.serving.registry import has_items, served
 from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, running
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankloop.serving.log.reader import fold_rows, fold_through, learnt_rows, pages
+from rankloop.serving.log.fold import fold_rows, fold_through, learnt_rows, pages
 from rankloop.serving.log.snapshots import first_fold
 from rankloop.serving.stores.contract import Damaged
 from tests.serving.service import Clock, answer, create, play, rank, running
