@@ -33,7 +33,7 @@ RAILS = "tests/serving/log/test_guard_rails_exact.py"
 
 @dataclass(frozen=True)
 class Mutation:
-    """One line of one file, otherwise; and the tests that must notice."""
+    """One line of a file, or of a file in a folder, otherwise; and the tests that must notice."""
 
     name: str
     statements: str  # of the ledger, or the page that states it
@@ -42,13 +42,19 @@ class Mutation:
     after: str
     judges: tuple[str, ...]
 
+    def place(self, package: Path) -> Path:
+        """The file that has the line, once."""
+        files = [package / self.file] if self.file.endswith(".py") else (package / self.file).rglob("*.py")
+        texts = {path: path.read_text() for path in files}
+        places = [path for path, text in texts.items() if self.before in text]
+        if [texts[path].count(self.before) for path in places] != [1]:
+            raise SystemExit(f"{self.name}: not once in {self.file}: {self.before!r}")
+        return places[0]
+
     def apply(self, package: Path) -> None:
-        """Change the copy; the line must be there, once."""
-        path = package / self.file
-        text = path.read_text()
-        if text.count(self.before) != 1:
-            raise SystemExit(f"{self.name}: {self.file} has {text.count(self.before)} times {self.before!r}")
-        path.write_text(text.replace(self.before, self.after))
+        """Change the copy."""
+        path = self.place(package)
+        path.write_text(path.read_text().replace(self.before, self.after))
 
 
 MUTATIONS = (
@@ -247,7 +253,7 @@ MUTATIONS = (
     Mutation(
         "service: any number is a click",
         "docs/howto/serve.md",
-        "serving/served_ranker.py",
+        "serving",
         'if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():',
         'if kind == "clicks" and not (values >= 0.0).all():',
         (f"{SERVED}::test_clicks_that_are_neither_0_nor_1_are_refused_and_use_nothing_up",),
@@ -255,7 +261,7 @@ MUTATIONS = (
     Mutation(
         "service: who held a lease goes on writing",
         "docs/howto/replicas.md",
-        "serving/stores/sqlite.py",
+        "serving",
         "if not found or found[0][0] != epoch:",
         "if not found or found[0][0] < epoch:",
         ("tests/serving/stores/test_stores.py::test_store_keeps_the_contract[sqlite]",),
@@ -263,7 +269,7 @@ MUTATIONS = (
     Mutation(
         "service: an answer before the disk has it",
         "docs/howto/serve.md",
-        "serving/stores/sqlite_file.py",
+        "serving",
         "PRAGMA synchronous = FULL",
         "PRAGMA synchronous = NORMAL",
         ("tests/serving/faults/test_power_loss.py",),
@@ -271,7 +277,7 @@ MUTATIONS = (
     Mutation(
         "service: a batch costs as much as one list",
         "docs/howto/operate.md",
-        "serving/http/endpoints.py",
+        "serving",
         "self._guard.charge(caller, len(body) - 1)",
         "self._guard.charge(caller, 0)",
         ("tests/serving/test_scopes.py::test_a_batch_counts_its_lists_against_the_rate",),
@@ -279,7 +285,7 @@ MUTATIONS = (
     Mutation(
         "service: the share that explores is the one that does not",
         "docs/howto/guard-rails.md",
-        "serving/log/guard_rails.py",
+        "serving",
         'coin(key, b"exploration") >= cap',
         'coin(key, b"exploration") >= 1.0 - cap',
         (RAILS,),
