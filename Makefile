@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -16,8 +16,10 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Modules are compiled to bytecode when they are first imported. Most never are.
 INSTALL := $(PIP) install -qq --no-compile
-# Modules in the order of tests/conftest.py, the longest first, and not by their number of tests.
-PYTEST_ARGS ?= -q -n auto --dist loadfile --no-loadscope-reorder
+# A worker more than there are cores, since tests of the service wait now and then. Modules in the order of
+# tests/conftest.py, the longest first, and not by their number of tests.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST_ARGS ?= -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # More words for pytest, beside those: `make test PYTEST_MORE=--durations=60`.
 PYTEST_MORE ?=
 DEMO_SECONDS ?= 60
@@ -87,6 +89,9 @@ torture: $(READY) ## more than 500 faults of many kinds under load, and what was
 
 soak: $(READY) ## a million events with a fault every few seconds: is memory flat, is anything lost (ten minutes or more)
 	@$(BIN)/python -m tests.serving.soak $(SOAK_ARGS)
+
+deployed: $(READY) ## run the image, the chart's container and the unit of deploy/: as root, with podman
+	@$(BIN)/python -m tests.deployed $(DEPLOYED_ARGS)
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null

@@ -71,7 +71,7 @@ class ServeOptions:
         ),
     ] = None
     segments: SegmentsOption = None
-    memory: Annotated[bool, Option("--memory", help="Keep everything in memory only: for trials.")] = False
+    memory: Annotated[bool, Option("--memory", help="Keep nothing when it stops: for trials.")] = False
     users: Annotated[
         bool, Option("--simulated-users", "--people", help="Add simulated users, to have something to watch.")
     ] = False
@@ -149,7 +149,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             host=options.host,
             port=options.port,
             snapshot_every=options.snapshot_every,
-            place="memory only" if options.memory else f"{place}",
+            place="nothing is kept" if options.memory else f"{place}",
             tell=tell,
             people=options.users,
             seconds=options.seconds,
