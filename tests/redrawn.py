@@ -21,7 +21,7 @@ import polars as pl
 from rankloop import experiments
 from rankloop.experiments.experiment import Experiment
 
-DRAWS, RARE = 400, 0.01
+DRAWS, RARE = 300, 0.01
 _RUN = re.compile(r"\b(seed|part) \d+\b")
 
 

@@ -1,61 +1,105 @@
-"""The page docs/reproduced.md from a full run: `.venv/bin/python docs/tables/reproduced.py results/papers`.
+"""What a full run leaves in the repository: `.venv/bin/python docs/tables/reproduced.py results/papers`.
 
-It holds what `rankloop reproduce all` and `python -m tests.redrawn` wrote there, claim by claim.
+The page docs/reproduced.md, with every claim as `rankloop reproduce all` and `python -m tests.redrawn` judged it; and
+tests/experiments/full/, the rows that the claims need, on which the tests judge them again.
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from rankloop import experiments
-from rankloop.experiments.experiment import worded
+from rankloop.experiments.experiment import Experiment, worded
+from rankloop.experiments.mutations import survivors
 
-PAGE = Path(__file__).parents[1] / "reproduced.md"
+ROOT = Path(__file__).parents[2]
+PAGE, ROWS = ROOT / "docs" / "reproduced.md", ROOT / "tests" / "experiments" / "full"
 HEAD = """# The full run
 
-`rankloop reproduce all`, every claim, as it was measured; made from the results by `docs/tables/reproduced.py`.
-{held} of {claims} claims hold, in {experiments} experiments with {jobs:,} jobs.
-*In other draws* is how often a claim fails when as many runs are drawn anew from those that were played
-(`python -m tests.redrawn`). [Experiments](experiments.md) says what was played and what follows.
+`rankloop reproduce all`, claim by claim, as it was measured: {held} of {claims} claims hold, in {experiments}
+experiments with {jobs:,} jobs. *In other draws* is how often a claim fails when as many runs are drawn anew from those
+that were played (`python -m tests.redrawn`). [Experiments](experiments.md) says what was played and what follows, and
+`docs/tables/reproduced.py` made this page.
 """
+
+
+def told(experiment: Experiment, rows: pl.DataFrame) -> Any:
+    """All that the claims say of these rows, or None where something is missing."""
+    try:
+        return [(claim.name, claim.holds, claim.measured) for claim in experiment.claims(rows, quick=False)]
+    except Exception:  # whatever a claim does where its rows are gone
+        return None
+
+
+def thinned(experiment: Experiment, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of few rounds, with the columns that are needed, of which the claims say the same word for word."""
+    wanted = told(experiment, rows)
+    if "round" in rows.columns:
+        kept = rows["round"].unique().sort().to_list()
+        size = len(kept) // 2
+        while size:
+            for start in range(0, len(kept), size):
+                fewer = kept[:start] + kept[start + size :]
+                if told(experiment, rows.filter(pl.col("round").is_in(fewer))) == wanted:
+                    kept = fewer
+            size //= 2
+        rows = rows.filter(pl.col("round").is_in(kept))
+    for column in rows.columns:
+        fewer = rows.drop(column)
+        if told(experiment, fewer) == wanted:
+            try:
+                survivors(experiment, fewer, quick=False)
+            except Exception:  # its mutation needs it
+                continue
+            rows = fewer
+    return rows
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def section(record: dict[str, Any], redrawn: dict[str, float]) -> list[str]:
+    """The claims of one experiment as a table."""
+    about = f"{record['title']}. {record['jobs']:,} jobs. {' '.join(record['notes'])}".strip()
+    lines = [f"## {record['experiment']}", "", about, ""]
+    lines += ["| claim | | measured | worded | in other draws |", "|---|---|---|---|---:|"]
+    for claim in record["claims"]:
+        verdict = "holds" if claim["holds"] else "**broken**"
+        cells = (
+            f"`{claim['name']}`: {claim['text']}",
+            verdict,
+            claim["measured"],
+            worded(claim["fixed"]),
+        )
+        lines.append(f"| {' | '.join(map(_cell, cells))} | {redrawn[claim['name']]:.1%} |")
+    return [*lines, ""]
+
+
 def main(folder: str) -> None:
-    """Write the page."""
-    records = [
-        json.loads(file.read_text())
-        for name in experiments.names()
-        if (file := Path(folder, name, "claims.json")).exists()
-    ]
-    claims = [claim for record in records for claim in record["claims"]]
-    held, jobs = sum(claim["holds"] for claim in claims), sum(record["jobs"] for record in records)
-    lines = [HEAD.format(held=held, claims=len(claims), experiments=len(records), jobs=jobs)]
-    for record in records:
-        name = record["experiment"]
-        redrawn = json.loads(Path(folder, name, "redrawn.json").read_text())
-        lines += [
-            f"## {name}",
-            "",
-            f"{record['title']}. {record['jobs']:,} jobs. {' '.join(record['notes'])}".strip(),
-            "",
-        ]
-        lines += ["| claim | | measured | worded | in other draws |", "|---|---|---|---|---:|"]
-        for claim in record["claims"]:
-            verdict = "holds" if claim["holds"] else "**broken**"
-            cells = (
-                f"`{claim['name']}`: {claim['text']}",
-                verdict,
-                claim["measured"],
-                worded(claim["fixed"]),
+    """Write the page and the rows."""
+    shutil.rmtree(ROWS, ignore_errors=True)
+    ROWS.mkdir()
+    records, lines = [], []
+    for name in experiments.names():
+        of = Path(folder, name)
+        if (of / "claims.json").exists():
+            records.append(json.loads((of / "claims.json").read_text()))
+            lines += section(records[-1], json.loads((of / "redrawn.json").read_text()))
+            rows = thinned(experiments.get(name), pl.read_parquet(of / "results.parquet"))
+            rows.write_parquet(ROWS / f"{name}.parquet", compression_level=19)
+            print(
+                f"{name}: {rows.shape} kept, {(ROWS / f'{name}.parquet').stat().st_size:,} bytes", flush=True
             )
-            lines.append(f"| {' | '.join(map(_cell, cells))} | {redrawn[claim['name']]:.1%} |")
-        lines.append("")
-    PAGE.write_text("\n".join(lines))
-    print(f"{PAGE}: {held} of {len(claims)} hold")
+    claims = [claim for record in records for claim in record["claims"]]
+    counts = {"held": sum(claim["holds"] for claim in claims), "claims": len(claims)}
+    counts |= {"experiments": len(records), "jobs": sum(record["jobs"] for record in records)}
+    PAGE.write_text("\n".join([HEAD.format(**counts), *lines]).rstrip() + "\n")
+    print(f"{PAGE}: {counts}")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from rankloop.experiments.words import listed, points
 from rankloop.rankers import registry
 
 RUNS = 10
+HEAVY, HEAVY_RUNS = ("PBM-PIE", "PMED"), 20  # where users stay, a few bad runs make the mean of these
 QUICK_HORIZON, QUICK_PHASE, QUICK_RUNS = 20_000, 2_000, 2
 
 FTRL, TOP_RANK, PIE, PMED, EXP3, MW = "FTRL-PBM", "TopRank", "PBM-PIE", "PMED", "RankedExp3", "MW"
@@ -180,20 +181,27 @@ def _code(algorithm: str) -> dict[str, str]:
     return {"code": hashlib.sha256(source.read_bytes()).hexdigest()[:16]}
 
 
-def jobs(
-    wanted: Sequence[Panel], *, quick: bool, also: Sequence[str] = (), count: int | None = None
-) -> list[Job]:
+def runs_of(panel: Panel, algorithm: str) -> int:
+    """How many runs are played: more where they differ so much that ten would say something else in the next draw."""
+    if panel.change == STOCHASTIC and algorithm in HEAVY:
+        return HEAVY_RUNS
+    if algorithm == FTRL and (panel.source, panel.change) == ("Yandex", EXCHANGING):
+        return setting.VARYING_RUNS
+    return RUNS
+
+
+def jobs(wanted: Sequence[Panel], *, quick: bool, also: Sequence[str] = ()) -> list[Job]:
     """One job for each panel, algorithm and seed."""
     rounds, phase = (QUICK_HORIZON, QUICK_PHASE) if quick else (HORIZON, PHASE)
-    count = count or (QUICK_RUNS if quick else RUNS)
     listed_jobs = []
     for place, panel in enumerate(wanted):
         settings: dict[str, Any] = {"panel": panel.name, "source": panel.source, "change": panel.change}
         settings |= {"rounds": rounds, "phase": phase, "quick": quick}
         for algorithm in (*ALGORITHMS, *also):
             own = _code(algorithm)
-            for seed in range(1, count + 1):
-                cost = _COST.get(algorithm, 6.0 - 3.6 * (seed + place / len(wanted)) / (count + 1))
+            last = QUICK_RUNS if quick else runs_of(panel, algorithm)
+            for seed in range(1, last + 1):
+                cost = _COST.get(algorithm, 6.0 - 3.6 * (seed + place / len(wanted)) / (last + 1))
                 name = f"({panel.name}) {algorithm}"
                 listed_jobs.append(seeded(name, seed=seed, cost=cost, algorithm=algorithm, **settings, **own))
     return listed_jobs
@@ -242,6 +250,15 @@ class _Ends:
 
     def regret(self, panel: str, name: str) -> tuple[float, float]:
         return runs.mean_and_error(run_ends(self.results, panel, name))
+
+    def median(self, panel: str, name: str) -> float:
+        return float(np.median(run_ends(self.results, panel, name)))
+
+    def medians(self, panels: Sequence[str], names: Sequence[str] = ALGORITHMS) -> str:
+        levels = {panel: {name: self.median(panel, name) for name in names} for panel in panels}
+        return "median regret: " + "; ".join(
+            f"({panel}) {listed(of, ',.0f')}" for panel, of in levels.items()
+        )
 
     def lead(self, panel: str, one: str, other: str) -> tuple[float, float]:
         """The reward of one less that of another, and its standard error: the runs have nothing in common."""
@@ -294,10 +311,14 @@ def _turned_round(of: _Ends, panels: Sequence[str], rivals: Sequence[str] = _ONE
 def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="pmed-best",
-        text="The paper finds TopRank best in (a) and (d). Here PMED is, in both, by more than two standard errors: "
-        "its optimisation is solved to a tolerance, where the paper's stopped after fixed iterations",
-        holds=all(of.ahead(panel, PMED, *_others(PMED)) for panel in _STAYING),
-        measured=of.regrets(_STAYING),
+        text="The paper finds TopRank best in (a) and (d). Here PMED's median run is, in both, with less than three "
+        "quarters of the regret of any other's: its optimisation is solved to a tolerance, where the paper's stopped "
+        "after fixed iterations. Some of its runs are bad, so its mean is left open",
+        holds=all(
+            of.median(panel, PMED) < 0.75 * min(of.median(panel, name) for name in _others(PMED))
+            for panel in _STAYING
+        ),
+        measured=f"{of.medians(_STAYING)}; {of.regrets(_STAYING)}",
         source="Experiments: “TopRank performs best in (a)(d)”",
         mutation=_swap(TOP_RANK, PMED),
     )
@@ -347,11 +368,11 @@ def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="pmed-small-gap",
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
-        "converge. Solved to a tolerance it stays ahead of TopRank and FTRL-PBM there, by more than two standard "
-        "errors; some runs are still bad",
-        holds=of.ahead("d", PMED, FTRL, TOP_RANK),
+        "converge. Solved to a tolerance its median run has less than half the regret of TopRank's and FTRL-PBM's "
+        "there; some runs are still bad",
+        holds=of.median("d", PMED) < 0.5 * min(of.median("d", name) for name in (FTRL, TOP_RANK)),
         measured=f"(d) PMED mean {ended.mean():,.0f}, median {np.median(ended):,.0f}, worst run {ended[-1]:,.0f}; "
-        + of.regrets("d", (FTRL, TOP_RANK)),
+        + of.medians("d", (FTRL, TOP_RANK)),
         source="Experiments: “deteriorates a lot for small gap (d)”",
         mutation=_swap(TOP_RANK, PMED),
     )
