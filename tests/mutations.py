@@ -217,9 +217,9 @@ MUTATIONS = (
     Mutation(
         "DCG: ranks counted one further",
         "2015-013, 2015-017",
-        "kernels/measures.py",
-        "out[i] = log2(i + 2.0)",
-        "out[i] = log2(i + 3.0)",
+        "kernels/discounts.py",
+        "log2(rank + 1.0) for rank in range(1, n_items + 1)",
+        "log2(rank + 2.0) for rank in range(1, n_items + 1)",
         ("tests/measures/test_measures.py::test_dcg_and_ndcg_of_scikit_learn",),
     ),
     Mutation(
@@ -232,7 +232,7 @@ MUTATIONS = (
     ),
     Mutation(
         "estimators of 2016: half again as much exploration",
-        "2016-110 to 2016-125",
+        "2016-122, 2016-123",
         "surrogates/estimators.py",
         "return (1.0 - gamma) * (set(wanted) <= set(best[:k])) + gamma * by_chance",
         "return (1.0 - gamma) * (set(wanted) <= set(best[:k])) + 1.5 * gamma * by_chance",
@@ -268,14 +268,14 @@ MUTATIONS = (
         "experiments/pbm_2022/bounds.py",
         "falls[np.where(j < i, j, j - 1)]",
         "falls[np.where(j < i, j, j)]",
-        ("tests/claims/test_ftrl_pbm_2022.py::test_lemma_2_on_random_instances",),
+        (f"{CONSTANTS}::test_theorem_2_is_what_is_printed",),
     ),
     Mutation(
         "FTRLPBM: losses shifted by a tenth",
         "2022-166",
-        "rankers/ftrl_pbm.py",
-        "L_hat[j, i] += (loss - baseline) / propensities[j]",
-        "L_hat[j, i] += (loss - baseline - 0.1) / propensities[j]",
+        "rankers/ftrl_pbm_plan.py",
+        "(1.0 - clicks[j]) / propensities[j]",
+        "(1.1 - clicks[j]) / propensities[j]",
         ("tests/rankers/test_ftrl_pbm.py::test_the_first_rounds_by_hand",),
     ),
     Mutation(
@@ -310,7 +310,7 @@ MUTATIONS = (
         "environments/named.py",
         "examination=1 / np.arange(1, 6))",
         "examination=1.5 / np.arange(1.5, 6.5))",
-        ("tests/environments/test_named.py::test_the_nine_worlds_of_the_2022_paper_are_there",),
+        ("tests/environments/test_named.py::test_the_best_list_of_the_paper",),
     ),
     Mutation(
         "the worlds of 2022: phases of 50,000 rounds",
