@@ -18,9 +18,9 @@ from rankloop.experiments.words import points
 
 HORIZON, LONGER = 10_000, 100_000
 _FALL = 10 ** (-1 / 3)
-# Erratum A23: an implementation independent of this package met other users. Over sixty draws of the users the value at
-# T = 10,000 has a deviation of 0.0007, 0.0019 and 0.0024. Allowed are three times that of a difference of two draws, and
-# 0.001 at the least noise, since our users are 0.0013 above the mean; it shrinks as 1/sqrt(T).
+# Erratum A23: an implementation independent of this package met other users. Over sixty draws of the users the value
+# at T = 10,000 has a deviation of 0.0007, 0.0019 and 0.0024. Allowed are three times that of a difference of two draws,
+# and 0.001 more at the least noise, since our users are 0.0013 above the mean; it shrinks as 1/sqrt(T).
 _REFERENCE = {0.25: (0.1722, 0.0821, 0.004), 0.5: (0.1349, 0.0643, 0.008), 1.0: (0.0916, 0.0449, 0.0105)}
 
 
