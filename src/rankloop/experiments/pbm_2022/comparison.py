@@ -254,11 +254,21 @@ class _Ends:
     def median(self, panel: str, name: str) -> float:
         return float(np.median(run_ends(self.results, panel, name)))
 
+    def deviation(self, panel: str, name: str) -> float:
+        return float(run_ends(self.results, panel, name).std(ddof=1))
+
+    def deviations(self, panels: Sequence[str]) -> str:
+        of = {
+            panel: ", ".join(f"{name} {self.deviation(panel, name):,.0f}" for name in ALGORITHMS)
+            for panel in panels
+        }
+        return "deviation of regret: " + "; ".join(f"({panel}) {told}" for panel, told in of.items())
+
     def medians(self, panels: Sequence[str], names: Sequence[str] = ALGORITHMS) -> str:
-        levels = {panel: {name: self.median(panel, name) for name in names} for panel in panels}
-        return "median regret: " + "; ".join(
-            f"({panel}) {listed(of, ',.0f')}" for panel, of in levels.items()
-        )
+        of = {
+            panel: ", ".join(f"{name} {self.median(panel, name):,.0f}" for name in names) for panel in panels
+        }
+        return "median regret: " + "; ".join(f"({panel}) {told}" for panel, told in of.items())
 
     def lead(self, panel: str, one: str, other: str) -> tuple[float, float]:
         """The reward of one less that of another, and its standard error: the runs have nothing in common."""
@@ -311,11 +321,11 @@ def _turned_round(of: _Ends, panels: Sequence[str], rivals: Sequence[str] = _ONE
 def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="pmed-best",
-        text="The paper finds TopRank best in (a) and (d). Here PMED's median run is, in both, with less than three "
-        "quarters of the regret of any other's: its optimisation is solved to a tolerance, where the paper's stopped "
-        "after fixed iterations. Some of its runs are bad, so its mean is left open",
+        text="The paper finds TopRank best in (a) and (d). Here PMED's median run loses less, in both, than that of "
+        "TopRank and of any other but PBM-PIE, which varies too much to tell: its optimisation is solved to a "
+        "tolerance, where the paper's stopped after fixed iterations. Some of its runs are bad, so its mean is open",
         holds=all(
-            of.median(panel, PMED) < 0.75 * min(of.median(panel, name) for name in _others(PMED))
+            of.median(panel, PMED) < min(of.median(panel, name) for name in _others(PMED) if name != PIE)
             for panel in _STAYING
         ),
         measured=f"{of.medians(_STAYING)}; {of.regrets(_STAYING)}",
@@ -331,12 +341,12 @@ def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
         source="Experiments; erratum C15",
         mutation=_swap(PMED, TOP_RANK),
     )
-    widest = [max(ALGORITHMS, key=lambda name: of.regret(panel, name)[1]) for panel in _STAYING]
+    widest = [max(ALGORITHMS, key=lambda name: of.deviation(panel, name)) for panel in _STAYING]
     yield Claim(
         name="pie-varies",
         text="With estimated examinations PBM-PIE varies more from run to run than all others in (a) and (d)",
         holds=widest == [PIE, PIE],
-        measured=of.regrets(_STAYING, (PIE, FTRL, TOP_RANK)),
+        measured=of.deviations(_STAYING),
         source="Experiments: “not very good and has a large variance in (a)(d)”; erratum C16",
         fixed=True,
         mutation=_swap(FTRL, PIE),
@@ -368,9 +378,9 @@ def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="pmed-small-gap",
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
-        "converge. Solved to a tolerance its median run has less than half the regret of TopRank's and FTRL-PBM's "
-        "there; some runs are still bad",
-        holds=of.median("d", PMED) < 0.5 * min(of.median("d", name) for name in (FTRL, TOP_RANK)),
+        "converge. Solved to a tolerance its median run still loses less there than any run of TopRank; one run in "
+        "four or so is bad",
+        holds=of.median("d", PMED) < run_ends(of.results, "d", TOP_RANK).min(),
         measured=f"(d) PMED mean {ended.mean():,.0f}, median {np.median(ended):,.0f}, worst run {ended[-1]:,.0f}; "
         + of.medians("d", (FTRL, TOP_RANK)),
         source="Experiments: “deteriorates a lot for small gap (d)”",
@@ -379,12 +389,12 @@ def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
     yield Claim(
         name="halves-exchanged",
         text="Where only the halves of the items are exchanged, TopRank also has less reward than FTRL-PBM, by more "
-        "than two standard errors, but PMED does not: over whole phases one fixed list is good, and regret is "
-        "against the best of those",
-        holds=all(of.ahead(at, FTRL, TOP_RANK) and not of.ahead(at, FTRL, PMED) for at in _EXCHANGED),
+        "than two standard errors; of PMED and PBM-PIE it is open: over whole phases one fixed list is good, and "
+        "regret is against the best of those",
+        holds=all(of.ahead(at, FTRL, TOP_RANK) for at in _EXCHANGED),
         measured=of.leads(_EXCHANGED, FTRL, _ONE_POPULATION),
         source="Experiments: “all of TopRank, PMED and PBM-PIE are strongly affected”",
-        mutation=_swap(EXP3, PMED),
+        mutation=_swap(FTRL, TOP_RANK),
     )
     yield Claim(
         name="made-for-change",
