@@ -22,7 +22,7 @@ import polars as pl
 from rankloop import experiments
 from rankloop.experiments.experiment import Claim, Experiment
 
-DRAWS, RARE = 300, 0.01
+DRAWS, RARE = 200, 0.01
 _RUN = re.compile(r"\b(seed|part) \d+\b")
 
 

@@ -380,7 +380,7 @@ def _of_a_million_rounds(of: _Ends) -> Iterator[Claim]:
         text="The paper finds that PMED deteriorates a lot for the small gap, because its optimisation does not "
         "converge. Solved to a tolerance its median run still loses less there than any run of TopRank; one run in "
         "four or so is bad",
-        holds=of.median("d", PMED) < run_ends(of.results, "d", TOP_RANK).min(),
+        holds=of.median("d", PMED) < float(run_ends(of.results, "d", TOP_RANK).min()),
         measured=f"(d) PMED mean {ended.mean():,.0f}, median {np.median(ended):,.0f}, worst run {ended[-1]:,.0f}; "
         + of.medians("d", (FTRL, TOP_RANK)),
         source="Experiments: “deteriorates a lot for small gap (d)”",
@@ -432,7 +432,7 @@ def _yandex(of: _Ends) -> Iterator[Claim]:
         "of TopRank's, but one in five is bad",
         holds=0.5 * other - own_claims > 2 * float(np.hypot(its_error, 0.5 * error))
         and not any(of.ahead("a", name, TOP_RANK) for name in _others(TOP_RANK) if name != PIE)
-        and of.median("a", PIE) < run_ends(of.results, "a", TOP_RANK).min(),
+        and of.median("a", PIE) < float(run_ends(of.results, "a", TOP_RANK).min()),
         measured=f"{of.regrets('a')}; {of.medians('a', (TOP_RANK, PIE))}",
         source="Appendix E: “the results are similar to those in synthetic settings”",
         mutation=_swap(FTRL, TOP_RANK),
