@@ -50,7 +50,8 @@ SETTINGS = {
 
 
 if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SETTINGS.items()):
-    _PATHS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    # Behind ours those of a build that pip isolates: numba is there.
+    _PATHS = {"PYTHONPATH": os.pathsep.join([f"{ROOT / 'src'}", f"{ROOT}", os.environ.get("PYTHONPATH", "")])}
     os.execve(
         sys.executable,
         [sys.executable, "-m", "compile_kernels", *sys.argv[1:]],
@@ -64,6 +65,7 @@ from llvmlite import ir
 from numba import types
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from rankloop.extras import write_whole
 from rankloop.kernels import library, numba_compiler
 
 
@@ -375,9 +377,8 @@ def build(target: Path, processors: list[str], jobs: int) -> None:
         digests = dict(
             zip(processors, pool.map(functools.partial(_link, target, version), processors), strict=True)
         )
-    index.write_text(
-        json.dumps({"made_of": made_of, "sha256": digests, "kernels": kernels}, indent=0, sort_keys=True)
-    )
+    known = {"made_of": made_of, "sha256": digests, "kernels": kernels}
+    write_whole(index, lambda part: part.write_text(json.dumps(known, indent=0, sort_keys=True)))
     for old in target.iterdir():
         if not old.name.startswith(version):
             old.unlink()
@@ -402,7 +403,8 @@ def _link(target: Path, version: str, processor: str) -> str:
         subprocess.run([linker, "-shared", "--strip-all", "-o", str(linked), str(code)], check=True)
         if PROCESSORS[processor].startswith(platform.machine()):
             ctypes.CDLL(str(linked), mode=os.RTLD_NOW)  # nothing that it needs may be missing
-        shutil.copyfile(linked, target / f"{version}-{processor}.so")
+        # In one step: who has the old file open goes on with that, and would crash if its bytes changed.
+        write_whole(target / f"{version}-{processor}.so", lambda part: shutil.copyfile(linked, part))
         return hashlib.sha256(linked.read_bytes()).hexdigest()
 
 

@@ -16,7 +16,7 @@ import yaml
 
 import rankloop
 from rankloop.cli import app
-from rankloop.serving.http.metrics import exposition
+from rankloop.serving.http.app import exposition
 from tests.serving.service import create, rounds, running
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -28,7 +28,7 @@ TEMPLATES = sorted((DEPLOY / "helm" / "rankloop" / "templates").iterdir())
 def variables() -> set[str]:
     serve = typer.main.get_command(app).commands["serve"]  # type: ignore[attr-defined]
     found = {param.envvar for param in serve.params if isinstance(param.envvar, str)}
-    return {*found, "RANKLOOP_SERVE_LIMIT", "RANKLOOP_CACHE"}
+    return {*found, "RANKLOOP_SERVE_LIMIT"}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_it_is_yaml(path: Path) -> None:
     assert yaml.safe_load(path.read_text())
 
 
-def _rendered(text: str, values: dict[str, Any]) -> Any:
+def rendered(text: str, values: dict[str, Any]) -> Any:
     """A template with its values put in, as far as ours go: values, `quote`, one `range` and one `toYaml`."""
 
     def value(match: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def _rendered(text: str, values: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_the_chart_renders_to_yaml(path: Path, variables: set[str]) -> None:
     values = yaml.safe_load((DEPLOY / "helm" / "rankloop" / "values.yaml").read_text())
-    made = _rendered(path.read_text(), values)
+    made = rendered(path.read_text(), values)
     assert made["metadata"]["name"] == "test"
     if made["kind"] == "Deployment":
         (container,) = made["spec"]["template"]["spec"]["containers"]

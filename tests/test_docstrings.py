@@ -19,7 +19,7 @@ import public_api
 OWN_SECTIONS = ["Notation", "Departures"]
 # Parameters: all there, in order, with a type, and a description that is a sentence. Returns: a type, a description;
 # it may be left out, since the first line says what is given, and the signature of what type. A parameter that needs
-# no more than a word, or is as in another function, may stand in the text instead, by its name in backquotes; what all
+# no more than a word, or is as in another place, may stand in the text instead, by its name in backquotes; what all
 # functions of a module take, in the text of the module.
 FORM = {f"PR{i:02}" for i in range(1, 11)} | {"RT02", "RT03", "RT04", "RT05", "GL07", "GL08"}
 
@@ -58,7 +58,7 @@ def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
 def _errors(value: Any) -> list[tuple[str, str]]:
     document = get_doc_object(value)
     errors = list(validate.validate(document)["errors"])
-    if inspect.isroutine(value):  # of a class all are in the section
+    if inspect.isroutine(value) or hasattr(value, "_fields") or hasattr(value, "__struct_fields__"):
         listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
         text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
         missing = {*inspect.signature(value).parameters} - {"self", "cls"} - listed

@@ -23,7 +23,7 @@ HEAD = """# The full run
 `rankloop reproduce all`, claim by claim, as it was measured: {held} of {claims} claims hold, in {experiments}
 experiments with {jobs:,} jobs. *In other draws* is how often a claim fails when as many runs are drawn anew from those
 that were played (`python -m tests.redrawn`). [Experiments](experiments.md) says what was played and what follows, and
-`docs/tables/reproduced.py` made this page.{missing}
+`docs/tables/reproduced.py` made this page.{notes}
 """
 
 
@@ -85,8 +85,8 @@ def section(record: dict[str, Any], redrawn: dict[str, float]) -> list[str]:
     return [*lines, ""]
 
 
-def main(folder: str) -> None:
-    """Write the page and the rows."""
+def main(folder: str, played_with: str = "") -> None:
+    """Write the page and the rows; `played_with` is a sentence on the code, where it is not the present one."""
     shutil.rmtree(ROWS, ignore_errors=True)
     ROWS.mkdir()
     records, lines = [], []
@@ -104,11 +104,14 @@ def main(folder: str) -> None:
     counts: dict[str, Any] = {"held": sum(claim["holds"] for claim in claims), "claims": len(claims)}
     played = {record["experiment"] for record in records}
     missing = [name for name in experiments.names() if name not in played]
-    counts |= {"missing": f"\n\nNot played in full with this code: {', '.join(missing)}." if missing else ""}
+    notes = (
+        f"{played_with} Not played in full with this code: {', '.join(missing)}." if missing else played_with
+    )
+    counts |= {"notes": f"\n\n{notes.strip()}" if notes else ""}
     counts |= {"experiments": len(records), "jobs": sum(record["jobs"] for record in records)}
     PAGE.write_text("\n".join([HEAD.format(**counts), *lines]).rstrip() + "\n")
     print(f"{PAGE}: {counts}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:3])

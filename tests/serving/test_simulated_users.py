@@ -50,6 +50,6 @@ def test_it_ends_when_its_time_is_up_and_finds_a_free_port() -> None:
             # Not `communicate`: it leaves out what `readline` has read ahead.
             said = service.process.stdout.read().splitlines()
             assert said[0].startswith("version ")
-            assert "; store: memory only; " in said[0]
+            assert "; store: nothing is kept; " in said[0]
             assert said[1:] == ["rankloop stopped."]
             assert service.process.wait(timeout=60) == 0

@@ -38,13 +38,14 @@ from rankloop.cli.settings import (
     say,
     started,
 )
-from rankloop.extras import local_folder, require
+from rankloop.extras import MissingExtra, local_folder, require
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rankloop.advice import Advice
     from rankloop.compiled import CompiledEnvironment
+    from rankloop.measures import Measure
 
 
 class Kind(StrEnum):
@@ -60,7 +61,7 @@ def list_things(
     kind: Annotated[Kind | None, Argument(help="What to list.", show_default="everything")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List rankers, environments, measures and experiments, a line for each.
+    """List rankers, environments, measures and experiments.
 
     [b]Examples[/b]
 
@@ -68,8 +69,6 @@ def list_things(
 
       rankloop list measures --json
     """
-    from rankloop.cli.tables import describe
-
     listed = {each.value: describe(each.value) for each in ([kind] if kind else list(Kind))}
     if as_json:
         typer.echo(json.dumps(listed[kind.value] if kind else listed, indent=2, ensure_ascii=False))
@@ -80,6 +79,48 @@ def list_things(
         console.print(f"[bold]{heading}[/bold]")
         for name, description in entries.items():
             say(console, f"  {name:<{width}}  {description}")
+
+
+def describe(kind: str) -> dict[str, str]:
+    """Everything of a kind, each with one line: rankers, environments, measures or experiments."""
+    if kind == "rankers":
+        from rankloop.rankers import registry
+
+        return {name: _ranker_line(name) for name in registry.names()}
+    if kind == "environments":
+        return environment_names()
+    if kind == "measures":
+        from rankloop import measures
+
+        return dict(_measure_line(measures.get(name)) for name in measures.names())
+    if kind == "experiments":
+        from rankloop import experiments
+
+        try:
+            return {name: experiments.get(name).title for name in experiments.names()}
+        except MissingExtra as missing:  # what there is can be listed all the same
+            return dict.fromkeys(experiments.names(), str(missing))
+    raise ValueError(f"kind must be one of rankers, environments, measures, experiments, got {kind!r}")
+
+
+def _ranker_line(name: str) -> str:
+    from rankloop.rankers import registry
+
+    try:
+        return (inspect.getdoc(registry.find(name)) or "").split("\n\n")[0].replace("\n", " ")
+    except ValueError as error:  # of another package, which may be broken; the list is not
+        return f"cannot be used: {error}"
+
+
+def _measure_line(measure: Measure) -> tuple[str, str]:
+    traits = [
+        "loss" if measure.is_loss else "gain",
+        "linear in the relevance" if measure.linear else "not linear in the relevance",
+    ]
+    if measure.binary:
+        traits.append("binary relevance only")
+    ending = {"none": "", "optional": "[@k]", "required": "@k"}[measure.cutoffs]
+    return measure.family + ending, ", ".join(traits)
 
 
 def simulate(
@@ -99,7 +140,7 @@ def simulate(
     ] = None,
     as_json: ResultAsJson = False,
 ) -> None:
-    """Play one ranker in one environment and report its value and regret.
+    """Play a ranker in an environment, report value and regret.
 
     [b]Examples[/b]
 
@@ -205,11 +246,13 @@ def whole_number(name: str, text: str) -> int:
     """
     try:
         number = float(text.replace(",", ""))
-        if number == int(number) and number >= 1:
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
-    raise ValueError(f"{name} must be a whole number of at least 1, such as 20000 or 1e5, got {text!r}")
+    except ValueError:
+        number = 0.0
+    if number >= 1e15:
+        raise ValueError(f"{name} must be below 1e15, which takes years to play, got {text!r}")
+    if not (number >= 1 and number == int(number)):
+        raise ValueError(f"{name} must be a whole number of at least 1, such as 20000 or 1e5, got {text!r}")
+    return int(number)
 
 
 # Environments by name. `rankloop.environments` knows the simulated ones; ratings and documents come from
@@ -267,14 +310,20 @@ def named_environment(
         relevance = ratings.most_rated(10 if n_items is None else n_items).relevance()
         return environments.FixedItems(environments.users.listed(relevance), measure=measure or "dcg")
     if name not in environments.names():
-        raise ValueError(f"environment must be one of {', '.join(environment_names())}, got {name!r}")
+        from rankloop.arguments import nearest
+
+        known = environment_names()
+        wanted = f"environment must be one of {', '.join(known)}, got {name!r}"
+        raise ValueError(wanted + nearest(name, known))
     return environments.named(name, n_items=n_items, measure=measure)
 
 
 def demo(
     out: Annotated[Path, Option(help="Folder for results and report.")] = Path("results/demo"),
 ) -> None:
-    """Watch TopFTRL learn from a million simulated users, then reproduce two figures and write the report.
+    """Watch a ranker learn, then reproduce two figures.
+
+    TopFTRL learns from a million simulated users; a report shows the figures.
 
     Takes half a minute.
 
@@ -285,10 +334,13 @@ def demo(
     from rankloop import experiments
 
     experiments.check_installed()
-    from rankloop.cli.charts import play_demo
     from rankloop.cli.papers import Reproduction, run_experiments
 
-    play_demo(console=plain_console())
+    typer.echo("TopFTRL learns from the relevance of the top item alone, of ten:")
+    told = simulate_one(
+        ranker="TopFTRL", environment="noisy-halves", rounds=1_000_000, seed=1, console=plain_console()
+    )
+    typer.echo(f"Average DCG regret after {told['rounds']:,} users: {told['average_regret']:.4f}")
     run_experiments(["top1-2015-fig1", "top1-2015-fig2"], Reproduction(quick=True, out=str(out)))
 
 
@@ -312,9 +364,15 @@ def advise(
         str | None, Option(help="Chance that each position is looked at, as 1,0.5,0.3.")
     ] = None,
     replicas: Annotated[bool, Option("--replicas", help="Several processes will serve it.")] = False,
+    late: Annotated[
+        bool | None, Option("--late/--in-time", help="Many lists are shown before feedback on one comes.")
+    ] = None,
+    arrivals: Annotated[bool | None, Option("--arrivals/--same-items", help="Items come and go.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Which ranker to take: its arguments, its guarantee, its measured regret and the next best.
+    """Which ranker to take, by a few questions.
+
+    Its arguments, its guarantee, its measured regret and the next best.
 
     [b]Examples[/b]
 
@@ -333,9 +391,15 @@ def advise(
     known = None if examination is None else _numbers(examination)
     observed = feedback if feedback is not None else _ask("What do you observe?", FEEDBACK, "--feedback")
     one_of("feedback", observed, FEEDBACK)
+    who = users if users is not None else _ask("Your users", USERS, "--users")
+    if observed == "clicks" and not features and sys.stdin.isatty():
+        if late is None:
+            late = typer.confirm("Are many lists shown before feedback on one comes?", default=False)
+        if arrivals is None:
+            arrivals = typer.confirm("Do items come and go?", default=False)
     advice = choose(
         observed,
-        users=users if users is not None else _ask("Your users", USERS, "--users"),
+        users=who,
         n_items=items,
         n_positions=positions if positions is not None or known is None else len(known),
         k=top,
@@ -345,6 +409,8 @@ def advise(
         per_day=per_day,
         examination=known,
         replicas=replicas,
+        late=bool(late),
+        arrivals=bool(arrivals),
     )
     if as_json:
         typer.echo(json.dumps(_plain_advice(advice), indent=2))
@@ -464,7 +530,9 @@ def tune(
     out: Annotated[str, Option(help="Folder for runs and report.")] = "results/tune",
     as_json: AnswerAsJson = False,
 ) -> None:
-    """Search for the arguments with which a ranker does best, with Optuna, and evaluate what was found.
+    """Search for the arguments with which a ranker does best.
+
+    With Optuna; what was found is evaluated.
 
     Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped, and gives the same answer.
 
@@ -526,7 +594,10 @@ def warm(
     calls: Annotated[bool, Option("--calls", help="Ignored.", hidden=True)] = False,
     jobs: Annotated[int | None, Option(help="Ignored.", hidden=True)] = None,
 ) -> None:
-    """Say that there is nothing to compile: an installation brings compiled kernels."""
+    """Say that there is nothing to compile.
+
+    An installation brings compiled kernels.
+    """
     from rankloop.kernels.jit import MODE
 
     if MODE == "library":

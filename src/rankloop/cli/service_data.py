@@ -6,9 +6,8 @@ Everything heavy is imported when a command is called.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -56,7 +55,9 @@ def verify(
     ] = False,
     allow: AllowOption = None,
 ) -> None:
-    """Check all digests, replay the log from its beginning and from each snapshot, and draw every list again.
+    """Check digests, replay the log, draw every list again.
+
+    The log is replayed from its beginning and from each snapshot.
 
     Segments of closed history and the live log are one log. Exits with 1 when something differs, and names it. May
     run beside the service.
@@ -95,7 +96,9 @@ def verify(
 
 
 def accept_loss(*, data: DataOption = DATA) -> None:
-    """Go on without rows that were acknowledged and are gone: the store was put back, or has lost its end.
+    """Go on without acknowledged rows that are gone.
+
+    The store was put back, or has lost its end.
 
     Until then nothing serves such a store. [b]verify[/b] tells of the loss from then on. Look for a newer file first.
 
@@ -129,7 +132,9 @@ def upgrade(
     ] = False,
     allow: AllowOption = None,
 ) -> None:
-    """Go on with a log that another version of an algorithm, or another arithmetic, has folded so far.
+    """Go on with a log of another version of an algorithm.
+
+    Or of another arithmetic.
 
     Brings the tables to the present format as well. Stop the services that share the log first.
 
@@ -160,7 +165,9 @@ def backup(
     *,
     place: StoreOptions,
 ) -> None:
-    """Copy a store as it is at one moment, while the service runs: log, segments, snapshots and API keys.
+    """Copy a store at one moment, while the service runs.
+
+    Log, segments, snapshots and API keys.
 
     Every digest of the copy is checked. It is a store itself: `rankloop verify --data FOLDER` replays it, and
     `rankloop serve --data FOLDER` serves it.
@@ -182,7 +189,9 @@ def restore(
     *,
     place: StoreOptions,
 ) -> None:
-    """Put a copy into a new folder, or into a database without rankers, and check its digests there.
+    """Put a copy into a new folder or an empty database.
+
+    Its digests are checked there. A database must have no rankers.
 
     A folder's copy may go into a database, and a database's into a folder. What was acknowledged after the copy is
     not in it.
@@ -235,7 +244,9 @@ def trim(
     place: StoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Move closed history to Parquet segments, and give its space back: lists that are answered or expired.
+    """Move closed history to Parquet files, give space back.
+
+    Closed are lists that are answered or expired.
 
     Nothing is lost: verify, export and the service read segments and live log as one. A running service does this by
     itself, with [b]serve --retain[/b]; beside a service on a folder this command has to wait until it is stopped.
@@ -260,7 +271,7 @@ def trim(
             closed = await store.history(name)
             live = await store.last_seq(name) - (closed.through if closed is not None else 0)
             typer.echo(f"{name}: {rows:,} rows moved to {files} segments, {live:,} rows stay live")
-        await store.give_space_back(whole=True)
+        await store.give_space_back()
 
     place.change(work)
 
@@ -270,7 +281,9 @@ def erase(
     *,
     place: LiveStoreOptions,
 ) -> None:
-    """Destroy the keys of a data subject: the context of its lists can be read no more, in the log and in segments.
+    """Make the context of a data subject unreadable.
+
+    Its keys are destroyed: the context of its lists can be read no more, in the log and in segments.
 
     What was learnt stays, and [b]verify[/b] still holds. May run beside the service, which forgets the key within a
     minute. Copies have keys of their own: give the command for each of them, too.
@@ -299,7 +312,9 @@ def export(
     place: StoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Write the log as a table: a row for each position with feedback, with its propensity.
+    """Write the log as a table, with propensities.
+
+    A row for each position with feedback.
 
     [b]Examples[/b]
 
@@ -335,7 +350,9 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Estimate how another ranker would have done on a log, from the lists on which the two agree.
+    """Estimate how another ranker would have done on a log.
+
+    From the lists on which the two agree.
 
     [b]Examples[/b]
 
@@ -414,7 +431,9 @@ def import_(
     place: LiveStoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Let a ranker learn from history: a click log, a UBI log, the export of another ranker, or a simulation.
+    """Let a ranker learn from history.
+
+    A click log, a UBI log, the export of another ranker, or a simulation.
 
     All of it is learnt, or nothing: after an interruption run the same command again. The same files again change
     nothing. Stop a service on a folder first, or name it with [b]--url[/b].
@@ -482,7 +501,7 @@ class _History:
         return self.options.simulate > 0 or self.files[0].suffix == ".npz"
 
     def parts(self, feedback: str) -> Iterator[tuple[list[Any], int, bool]]:
-        """The lists, as the ranker takes them, for one row of the log each time; counted on the terminal."""
+        """The lists, as the ranker takes them, for one row of the log each time."""
         from rankloop.data import read_lists
         from rankloop.serving.history_import import parts
 
@@ -495,8 +514,7 @@ class _History:
             feedback=feedback,
             bad_rows=self.bad_rows,
         )
-        with _progress() as show:
-            yield from parts(show(lists), most_lists=self.options.part)
+        yield from parts(_shown(lists), most_lists=self.options.part)
 
 
 def _send(client: Client, *, history: _History, ranker: str) -> ImportAnswer | None:
@@ -536,23 +554,13 @@ async def _write(engine: Engine, *, history: _History, ranker: str) -> ImportAns
     return answer
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
-    """Counts what passes through it, in one line of a terminal."""
+def _shown(lists: Iterable[Any]) -> Iterable[Any]:
+    """The same, while a line of the terminal shows that they pass."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import track
 
     console = Console(stderr=True)
-    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} lists"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("lists", total=None)
-
-        def show(lists: Iterable[Any]) -> Iterator[Any]:
-            for one in lists:
-                bar.advance(task)
-                yield one
-
-        yield show
+    return track(lists, "lists", console=console, transient=True, disable=not console.is_terminal)
 
 
 def _tell_import(history: _History, ranker: str, answer: ImportAnswer | None) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from rankloop.arguments import ArgumentError
-from rankloop.data.text import broken_file_named, malformed, open_bytes, packing, read_rows
+from rankloop.data.text import broken_file_named, open_bytes, read_rows
 
 if TYPE_CHECKING:
     from rankloop.data.click_counts import Tally
 
 # Names of the columns in the known formats; the first of each is ours.
 COLUMNS = {
-    "query": ("query", "query_id", "qid", "q"),
-    "item": ("item", "item_id", "document", "document_id", "doc", "doc_id"),
-    "position": ("position", "rank", "pos"),
-    "click": ("click", "clicked"),
+    "query": ("query", "query_id", "qid", "q", "search_term", "search_query", "keyword"),
+    "item": ("item", "item_id", "document", "document_id", "doc", "doc_id", "sku", "product", "product_id"),
+    "position": ("position", "rank", "pos", "slot"),
+    "click": ("click", "clicked", "is_click"),
     "shown": ("shown", "impressions", "displays", "views"),
     "clicks": ("clicks",),
     "propensity": ("propensity", "propensity_score", "pscore"),
@@ -61,11 +59,14 @@ def match_columns(path: Path, header: list[str], columns: Mapping[str, str]) -> 
     return matched
 
 
-def require_column(path: Path, name: str, matched: Mapping[str, str], why: str = "") -> str:
-    """The column for one of our names; refused where there is none."""
-    if name not in matched:
-        raise ValueError(f"{path}: no column for {name}{why}; name it with columns={{{name!r}: ...}}")
-    return matched[name]
+def require_columns(path: Path, names: Iterable[str], matched: Mapping[str, str], why: str = "") -> None:
+    """ValueError that names all columns that are missing, at once."""
+    if missing := [name for name in names if name not in matched]:
+        them = "it" if len(missing) == 1 else "them"
+        told = ", ".join(f"{name!r}: ..." for name in missing)
+        raise ValueError(
+            f"{path}: no column for {', '.join(missing)}{why}; name {them} with columns={{{told}}}"
+        )
 
 
 def read_header(path: Path, kind: str) -> list[str]:
@@ -90,30 +91,6 @@ def find_separator(path: Path) -> str:
             f"{path}, line 1: lines end in CR alone, as on very old systems; write them with LF or CR LF"
         )
     return max((",", "\t", ";"), key=lambda sign: header.count(sign.encode()))
-
-
-def refuse_cut(path: Path, header: list[str]) -> None:
-    """Refuse a plain file whose last line has no end and too few cells: part of it is missing."""
-    if packing(path):
-        return  # those are noticed by what unpacks them
-    with path.open("rb") as file:
-        file.seek(0, 2)
-        size = file.tell()
-        file.seek(max(0, size - (1 << 20)))
-        tail = file.read()
-    if tail.endswith((b"\n", b"\r")) or b"\n" not in tail:
-        return
-    last = tail[tail.rindex(b"\n") + 1 :].decode("utf-8", errors="replace")
-    cells = next(csv.reader([last], delimiter=find_separator(path)), [])
-    if len(cells) < len(header):
-        with path.open("rb") as file:
-            line = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 24), b""))
-        malformed(
-            path,
-            line,
-            f"the file ends in the middle of a line, {len(cells)} of {len(header)} cells: {last[:80]!r}; copy it again,"
-            " or delete that line",
-        )
 
 
 def whole_column(dtype: pl.DataType, name: str) -> pl.Expr:
@@ -150,7 +127,7 @@ def read_batches(
         try:
             frame = renamed(pl.scan_parquet(path), wanted).collect(engine="streaming")
         except FAULTS as error:
-            raise ValueError(broken_parquet(path, list(wanted.values()), error)) from error
+            raise ValueError(f"{path}: broken Parquet file: {error}") from error
         if frame.height:
             yield frame
         return
@@ -172,29 +149,6 @@ def read_batches(
             batch = []
     if batch:
         yield pl.DataFrame(batch, types, orient="row")
-
-
-def broken_parquet(path: Path, columns: list[str], error: Exception) -> str:
-    """A sentence that names the file and, if the others can be read, the rows and the column that cannot."""
-    try:
-        table = pl.scan_parquet(path)
-        n_rows = int(table.select(pl.len()).collect().item())
-    except FAULTS:
-        return f"{path}: broken Parquet file: {error}"
-    for column in columns:
-
-        def broken(start: int, length: int, column: str = column) -> Exception | None:
-            try:
-                table.select(column).slice(start, length).collect(engine="streaming")
-            except FAULTS as fault:
-                return fault
-            return None
-
-        if fault := broken(0, n_rows):
-            first = bisect_left(range(n_rows), True, key=lambda row: broken(0, row + 1) is not None)
-            last = bisect_left(range(n_rows), True, lo=first, key=lambda row: broken(row, 1) is None)
-            return f"{path}, rows {first + 1:,} to {last:,}, column {column!r}: broken Parquet file: {fault}"
-    return f"{path}: broken Parquet file: {error}"
 
 
 def row_checks(first_position: int) -> Checks:

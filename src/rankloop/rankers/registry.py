@@ -17,6 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from rankloop import base, rankers
+from rankloop.arguments import nearest
 from rankloop.base import Ranker
 
 GROUP = "rankloop.rankers"
@@ -66,7 +67,8 @@ def find(name: str) -> type[Ranker]:
     registered = _registered()
     if name in registered:
         return _ranker(name, _imported(registered[name].value, registered_as=name))
-    raise ValueError(f"ranker must be one of {', '.join(names())}, or 'package.module:Class', got {name!r}")
+    wanted = f"ranker must be one of {', '.join(names())}, or 'package.module:Class', got {name!r}"
+    raise ValueError(wanted + nearest(name, names()))
 
 
 def _packaged() -> dict[str, type[Ranker]]:
@@ -105,15 +107,10 @@ def _ranker(name: str, found: Any) -> type[Ranker]:
 
 
 def load(path: str | os.PathLike[str]) -> Ranker:
-    """The ranker that `ranker.save(path)` wrote: same class, same arguments, same state.
+    """The ranker that `ranker.save` wrote to `path`: same class, same arguments, same state.
 
     The file names the class, and its module is imported; what is not a subclass of `Ranker` is refused. The file
     itself holds arrays and JSON, nothing that could run.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
 
     Raises
     ------

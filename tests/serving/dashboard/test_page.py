@@ -261,7 +261,18 @@ def test_everything_has_a_name_and_a_place(visit: Opened) -> None:
 
 
 def test_a_key_is_asked_for_and_the_service_may_go_away(browser: Browser, tmp_path: Path) -> None:
-    made = [sys.executable, "-m", "rankloop", "keys", "add", "--role", "reader", "--data", str(tmp_path)]
+    made = [
+        sys.executable,
+        "-m",
+        "rankloop",
+        "keys",
+        "add",
+        "--new-store",
+        "--data",
+        str(tmp_path),
+        "--role",
+        "reader",
+    ]
     key = subprocess.run(made, capture_output=True, text=True, check=True).stdout.split()[0]
     with Service("--data", str(tmp_path)) as service:
         one = Visit(browser, service.url)
