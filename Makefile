@@ -16,8 +16,10 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Modules are compiled to bytecode when they are first imported. Most never are.
 INSTALL := $(PIP) install -qq --no-compile
-# Modules in the order of tests/conftest.py, the longest first, and not by their number of tests.
-PYTEST_ARGS ?= -q -n auto --dist loadfile --no-loadscope-reorder
+# A worker more than there are cores, since tests of the service wait now and then. Modules in the order of
+# tests/conftest.py, the longest first, and not by their number of tests.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST_ARGS ?= -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # More words for pytest, beside those: `make test PYTEST_MORE=--durations=60`.
 PYTEST_MORE ?=
 DEMO_SECONDS ?= 60

@@ -1,8 +1,9 @@
-"""Near mistakes in rankers and bounds, each against the judges that should notice: `python -m tests.mutations`.
+"""Planted faults, each against the judges that should notice: `python -m tests.mutations`.
 
 A judge that only tells a learner from a random order lets a doubled rate pass. So every line here changes one constant
-a little (a rate doubled, a power exchanged, a term of a proof left out) in a copy of the package, and runs the tests
-that judge what depends on it, as plain Python. A mutation is killed if a test fails, and has survived if all pass; the
+a little (a rate doubled, a power exchanged, a term of a proof or a check left out) in a copy of the package, and runs
+the tests that judge what depends on it, as plain Python. There are some for rankers and bounds, for what kernels share,
+for statistics, and for the service. A mutation is killed if a test fails, and has survived if all pass; the
 exit code is 1 if one survives. `python -m tests.mutations exp3` runs those with "exp3" in their name.
 """
 
@@ -23,11 +24,16 @@ EXP3 = "tests/rankers/test_ranked_exp3.py::test_a_click_on_what_was_wanted_is_an
 TOP = "tests/rankers/test_top_ftrl_where_users_stay.py"
 PRECISION = "tests/rankers/test_precision_ftrl.py"
 OWN = "tests/games/test_own_measures.py"
+RANDOM = "tests/kernels/test_random.py"
+OFF_POLICY = "tests/logs/test_off_policy.py"
+CONFIDENCE = "tests/serving/test_confidence.py"
+SERVED = "tests/serving/test_served_ranker.py"
+RAILS = "tests/serving/log/test_guard_rails_exact.py"
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One line of one file, otherwise; and the tests that must notice."""
+    """One line of a file, or of a file in a folder, otherwise; and the tests that must notice."""
 
     name: str
     statements: str  # of the ledger, or the page that states it
@@ -36,13 +42,19 @@ class Mutation:
     after: str
     judges: tuple[str, ...]
 
+    def place(self, package: Path) -> Path:
+        """The file that has the line, once."""
+        files = [package / self.file] if self.file.endswith(".py") else (package / self.file).rglob("*.py")
+        texts = {path: path.read_text() for path in files}
+        places = [path for path, text in texts.items() if self.before in text]
+        if [texts[path].count(self.before) for path in places] != [1]:
+            raise SystemExit(f"{self.name}: not once in {self.file}: {self.before!r}")
+        return places[0]
+
     def apply(self, package: Path) -> None:
-        """Change the copy; the line must be there, once."""
-        path = package / self.file
-        text = path.read_text()
-        if text.count(self.before) != 1:
-            raise SystemExit(f"{self.name}: {self.file} has {text.count(self.before)} times {self.before!r}")
-        path.write_text(text.replace(self.before, self.after))
+        """Change the copy."""
+        path = self.place(package)
+        path.write_text(path.read_text().replace(self.before, self.after))
 
 
 MUTATIONS = (
@@ -174,18 +186,123 @@ MUTATIONS = (
         "return 1.5 * np.sqrt(params.n * float(t) / params.k)",
         (f"{PRECISION}::test_one_step_of_learning",),
     ),
+    Mutation(
+        "kernels: an order that never stays as it is",
+        "kernels/random",
+        "kernels/random.py",
+        "    for i in range(m):\n        j = below(key, first + i, i + 1)\n",
+        "    for i in range(m):\n        j = below(key, first + i, max(i, 1))\n",
+        (f"{RANDOM}::test_shuffle_gives_every_order_of_four_equally_often",),
+    ),
+    Mutation(
+        "kernels: 52 bits for 53",
+        "kernels/random",
+        "kernels/random.py",
+        "float(word(key, i) >> np.uint64(11)) * _TO_UNIT",
+        "float(word(key, i) >> np.uint64(12)) * 2.0 * _TO_UNIT",
+        (f"{RANDOM}::test_uniform_is_the_upper_53_bits",),
+    ),
+    Mutation(
+        "kernels: a coefficient of exp off in its tenth digit",
+        "kernels/elementary",
+        "kernels/elementary.py",
+        "0.0013888888888886552",
+        "0.0013888888886886552",
+        ("tests/kernels/test_elementary.py::test_errors_are_below_one_unit_in_the_last_place",),
+    ),
+    Mutation(
+        "kernels: lanes added one after the other",
+        "kernels/vectors",
+        "kernels/vectors.py",
+        "        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]\n",
+        "        lanes = lanes[::2] + lanes[1::2]\n",
+        ("tests/kernels/test_vectors.py",),
+    ),
+    Mutation(
+        "statistics: Holm's rule with one test fewer",
+        "docs/howto/compare.md",
+        "simulation/compare.py",
+        "(len(known) - step) * p",
+        "max(1, len(known) - step - 1) * p",
+        ("tests/simulation/test_compare.py::test_holms_rule",),
+    ),
+    Mutation(
+        "statistics: an interval of one side for one of two",
+        "docs/howto/evaluate-a-log.md",
+        "logs/off_policy.py",
+        "half = float(ndtri(0.5 + confidence / 2)) * error + bias",
+        "half = float(ndtri(confidence)) * error + bias",
+        (OFF_POLICY,),
+    ),
+    Mutation(
+        "statistics: a switch that keeps quiet about its bias",
+        "docs/howto/evaluate-a-log.md",
+        "logs/off_policy.py",
+        "half = float(ndtri(0.5 + confidence / 2)) * error + bias",
+        "half = float(ndtri(0.5 + confidence / 2)) * error",
+        (f"{OFF_POLICY}::test_switch_clips_what_is_rare_and_its_interval_has_the_bias",),
+    ),
+    Mutation(
+        "statistics: one bet for thirty",
+        "serving/confidence",
+        "serving/confidence.py",
+        "wanted = math.log(len(_LAMBDAS) / error)",
+        "wanted = math.log(1 / error)",
+        (f"{CONFIDENCE}::test_the_reach_is_where_the_mixture_is_as_large_as_the_error_allows",),
+    ),
+    Mutation(
+        "service: any number is a click",
+        "docs/howto/serve.md",
+        "serving",
+        'if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():',
+        'if kind == "clicks" and not (values >= 0.0).all():',
+        (f"{SERVED}::test_clicks_that_are_neither_0_nor_1_are_refused_and_use_nothing_up",),
+    ),
+    Mutation(
+        "service: who held a lease goes on writing",
+        "docs/howto/replicas.md",
+        "serving",
+        "if not found or found[0][0] != epoch:",
+        "if not found or found[0][0] < epoch:",
+        ("tests/serving/stores/test_stores.py::test_store_keeps_the_contract[sqlite]",),
+    ),
+    Mutation(
+        "service: an answer before the disk has it",
+        "docs/howto/serve.md",
+        "serving",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA synchronous = NORMAL",
+        ("tests/serving/faults/test_power_loss.py",),
+    ),
+    Mutation(
+        "service: a batch costs as much as one list",
+        "docs/howto/operate.md",
+        "serving",
+        "self._guard.charge(caller, len(body) - 1)",
+        "self._guard.charge(caller, 0)",
+        ("tests/serving/test_scopes.py::test_a_batch_counts_its_lists_against_the_rate",),
+    ),
+    Mutation(
+        "service: the share that explores is the one that does not",
+        "docs/howto/guard-rails.md",
+        "serving",
+        'coin(key, b"exploration") >= cap',
+        'coin(key, b"exploration") >= 1.0 - cap',
+        (RAILS,),
+    ),
 )
 
 
-def survives(mutation: Mutation) -> bool:
-    """Whether all judges pass on the changed copy."""
+def passes(judges: tuple[str, ...], mutation: Mutation | None = None) -> bool:
+    """Whether all judges pass on a copy, which is changed if there is a mutation."""
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "rankloop"
         shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
-        mutation.apply(package)
+        if mutation is not None:
+            mutation.apply(package)
         path = os.pathsep.join([folder, str(ROOT)])
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutation.judges],
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *judges],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
@@ -193,18 +310,19 @@ def survives(mutation: Mutation) -> bool:
             check=False,
         )
     if done.returncode not in (0, 1):
-        raise SystemExit(
-            f"{mutation.name}: the judges could not run\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}"
-        )
+        raise SystemExit(f"the judges could not run\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")
     return done.returncode == 0
 
 
 def main(wanted: str = "") -> int:
-    """Run all with `wanted` in their name; 1 if one survives."""
+    """Run all with `wanted` in their name; 1 if one survives, or if a judge fails without any."""
     chosen = [each for each in MUTATIONS if wanted.lower() in each.name.lower()]
+    if not passes(tuple(dict.fromkeys(judge for each in chosen for judge in each.judges))):
+        print("a judge fails although nothing was changed")
+        return 1
     survived = []
     for mutation in chosen:
-        alive = survives(mutation)
+        alive = passes(mutation.judges, mutation)
         survived += [mutation.name] if alive else []
         print(f"{'SURVIVED' if alive else 'killed':<9} {mutation.name} ({mutation.statements})", flush=True)
     print(f"{len(chosen) - len(survived)} of {len(chosen)} killed")

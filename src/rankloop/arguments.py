@@ -185,7 +185,7 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
 
 
 def nearest(value: Any, known: Iterable[str]) -> str:
-    """The end of an error: which of the `known` words may be meant, or nothing.
+    """The end of an error about `value`: which of the `known` words may be meant, or nothing.
 
     Examples
     --------

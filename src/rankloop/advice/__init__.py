@@ -430,7 +430,7 @@ def advise(
     users do and, of clicks, ClickMix, which was measured for such users. Where feedback is late, rankers that show the
     same list until it comes are left out.
 
-    The arguments are those of a `Question`. ValueError if one of them is no answer, or no ranker learns from this.
+    Parameters as of `Question`. ValueError if one of them is no answer, or no ranker learns from this.
 
     Examples
     --------

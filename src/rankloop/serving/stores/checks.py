@@ -313,15 +313,14 @@ async def check_creating(store: Store) -> None:
     """Where processes share a store, one at a time creates rankers."""
     if not store.shared:
         return
-    inside = 0
+    inside: list[int] = []
 
     async def create() -> None:
-        nonlocal inside
         async with store.creating():
-            demand(inside == 0, "two processes create rankers at once")
-            inside += 1
+            inside.append(1)
             await asyncio.sleep(0.01)
-            inside -= 1
+            demand(inside == [1], "two processes create rankers at once")
+            inside.clear()
 
     await asyncio.gather(*(create() for _ in range(3)))
 
