@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak deployed docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers reproduce setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -23,6 +23,8 @@ PYTEST_ARGS ?= -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # More words for pytest, beside those: `make test PYTEST_MORE=--durations=60`.
 PYTEST_MORE ?=
 DEMO_SECONDS ?= 60
+# Where `make reproduce` writes, and goes on from where it was interrupted.
+PAPERS_OUT ?= results/papers
 # Tests start hundreds of processes, each with hundreds of modules: those are kept as bytecode, in an image that says
 # otherwise too.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,6 +62,9 @@ test-service: kernels ## run the tests of the service
 
 test-papers: kernels ## run the tests of the reproduced papers
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(PAPERS)
+
+reproduce: kernels ## play all experiments of the papers in full, judge their claims, and draw their runs anew (an hour or more)
+	@$(BIN)/rankloop reproduce all --out $(PAPERS_OUT) && $(BIN)/python -m tests.redrawn $(PAPERS_OUT)
 
 kernels: $(READY) ## compile all kernels into a library, as a wheel brings it; what has not changed is kept in build/
 	@$(BIN)/python -m compile_kernels

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rankloop.serving.admission import RequestError
 from rankloop.serving.api import ActivateRequest, CreateRequest, FeedbackRequest, RankAnswer, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.stores.memory import MemoryStore
+from rankloop.serving.stores.sqlite import MemoryStore
 
 Answer = dict[str, list[float]]
 
