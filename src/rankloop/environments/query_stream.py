@@ -72,7 +72,7 @@ def next_query(params: Any, state: Any, key: Any) -> Any:
     return query
 
 
-@inlined
+@kernel
 def arrive(params: Any, state: Any, key: Any) -> Any:
     """The features of the next query's documents."""
     query = next_query(params, state, key)
