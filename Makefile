@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -38,6 +38,10 @@ demo: $(RUNS) ## watch a ranker learn in the terminal, write a report, then run 
 
 serve: $(RUNS) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
 	@$(BIN)/rankloop serve --simulated-users --data results/live
+
+notebook: $(RUNS) ## open the notebooks of examples/ in the browser
+	@$(BIN)/python -c "import jupyterlab" 2>/dev/null || $(INSTALL) jupyterlab
+	@$(BIN)/python -m jupyterlab examples
 
 test: kernels ## run every test, every docstring example and every example in the docs
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE)
@@ -86,7 +90,7 @@ soak: $(READY) ## a million events with a fault every few seconds: is memory fla
 
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
-	@$(BIN)/rankloop claims --markdown > docs/claims.md
+	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
 	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
 	@echo "Open site/index.html"
 
@@ -94,12 +98,12 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them in b
 	@$(find_python); $$python -m venv --clear build/lock
 	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
 	@$(pin) --upgrade --extra dev --output-file build/lock/dev.txt pyproject.toml
-	@$(pin) --constraint build/lock/dev.txt --extra all --output-file build/lock/run.txt pyproject.toml
-	@grep '^setuptools==' build/lock/dev.txt >> build/lock/run.txt # builds the editable installation
+	@echo setuptools > build/lock/also.in # builds the editable installation
+	@$(pin) --generate-hashes --constraint build/lock/dev.txt --extra all --output-file build/lock/run.txt pyproject.toml build/lock/also.in
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
 	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
-	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the demo and the service need, the extra \`all\`."; \
-	   grep '==' build/lock/run.txt | LC_ALL=C sort -t= -k1,1; } > requirements.lock
+	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the demo and the service need, the extra \`all\`."; \
+	   grep . build/lock/run.txt; } > requirements.lock
 	@grep -c == requirements.lock requirements-dev.lock
 
 pin = build/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --no-header --no-annotate --no-emit-options \

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
@@ -46,7 +47,8 @@ SETTINGS = {
 
 
 if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SETTINGS.items()):
-    _PATHS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    # Behind ours those of a build that pip isolates: numba is there.
+    _PATHS = {"PYTHONPATH": os.pathsep.join([f"{ROOT / 'src'}", f"{ROOT}", os.environ.get("PYTHONPATH", "")])}
     os.execve(
         sys.executable,
         [sys.executable, "-m", "compile_kernels", *sys.argv[1:]],
@@ -64,6 +66,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from rankloop.extras import write_whole
 from rankloop.kernels import library, numba_compiler
 
 
@@ -311,15 +314,13 @@ def _group(name: str, processors: list[str]) -> list[str]:
     if not all(file.exists() for file in (kinds, *objects)):
         bitcode, returned = linked(GROUPS[name])
         for file, processor in objects.items():
-            _write(file, machine_code(bitcode, processor))
-        _write(kinds, json.dumps(returned).encode())
+            write_whole(file, _writes(machine_code(bitcode, processor)))
+        write_whole(kinds, _writes(json.dumps(returned).encode()))
     return list(json.loads(kinds.read_text()))
 
 
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_suffix(f".{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)
+def _writes(content: bytes) -> Callable[[Path], object]:
+    return lambda part: part.write_bytes(content)
 
 
 GROUPS: dict[str, list[Called]] = {}  # by the module that they are written in
@@ -380,9 +381,8 @@ def build(target: Path, processors: list[str], jobs: int) -> None:
                 kernels[f"{one.kernel.name} {one.kind}"] = [symbol(one), kind]
             _tell(f"{number + 1} of {len(GROUPS)} modules compiled, {name}")
     digests = {processor: _link(target, version, processor) for processor in processors}
-    index.write_text(
-        json.dumps({"made_of": made_of, "sha256": digests, "kernels": kernels}, indent=0, sort_keys=True)
-    )
+    known = {"made_of": made_of, "sha256": digests, "kernels": kernels}
+    write_whole(index, lambda part: part.write_text(json.dumps(known, indent=0, sort_keys=True)))
     used = (version, *(_path(name).name for name in GROUPS))
     for old in (*target.iterdir(), *BUILD.iterdir()):
         if not old.name.startswith(used):
@@ -400,9 +400,13 @@ def _tell(line: str) -> None:
 
 def _link(target: Path, version: str, processor: str) -> str:
     # The library for a processor; returns its digest.
-    library = target / f"{version}-{processor}.so"
+    library, command = (
+        target / f"{version}-{processor}.so",
+        [_linker(processor), "-shared", "--strip-all", "-o"],
+    )
     objects = [f"{_path(name)}.{processor}.o" for name in GROUPS]
-    subprocess.run([_linker(processor), "-shared", "--strip-all", "-o", str(library), *objects], check=True)
+    # In one step: who has the old file open goes on with that, and would crash if its bytes changed.
+    write_whole(library, lambda part: subprocess.run([*command, str(part), *objects], check=True))
     if PROCESSORS[processor].startswith(platform.machine()):
         ctypes.CDLL(str(library), mode=os.RTLD_NOW)  # nothing that it needs may be missing
     return hashlib.sha256(library.read_bytes()).hexdigest()

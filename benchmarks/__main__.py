@@ -15,80 +15,23 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
-import numba
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import rankloop
-from benchmarks import (
-    calls,
-    catalogue,
-    clicks,
-    duels,
-    elementary,
-    features,
-    first_call,
-    first_calls,
-    games,
-    growth,
-    letor,
-    memory,
-    oltr,
-    pbm,
-    rivals,
-    sparse,
-    speed,
-    startup,
-    top,
-    topk,
-)
+from benchmarks import calls, catalogue, clicks, documents, fixed_items, games, logs, startup
 from benchmarks.timing import FULL, QUICK
 
 BENCHMARKS: dict[str, Any] = {
-    "speed": speed,
-    "growth": growth,
-    "catalogue": catalogue,
-    "startup": startup,
-    "first-call": first_call,
-    "calls": calls,
-    "top": top,
-    "topk": topk,
-    "duels": duels,
-    "oltr": oltr,
-    "sparse": sparse,
-    "memory": memory,
-    "letor": letor,
+    "fixed-items": fixed_items,
+    "documents": documents,
     "clicks": clicks,
-    "rivals": rivals,
-    "features": features,
-    "pbm": pbm,
+    "catalogue": catalogue,
+    "calls": calls,
+    "startup": startup,
+    "logs": logs,
     "games": games,
-    "elementary": elementary,
-    "first-calls": first_calls,
-}
-BY_NAME_ONLY = {"first-calls"}
-_STEPS = {
-    "speed": len(speed.SIZES) * len(speed.RANKERS),
-    "growth": len(growth.SIZES),
-    "catalogue": len(catalogue.SIZES),
-    "startup": 4,
-    "first-call": 1,
-    "calls": len(calls.RANKERS),
-    "top": len(top.SIZES),
-    "topk": len(topk.SETS) * (len(topk.LEARNERS) + len(topk.DEFAULTS)),
-    "duels": len(duels.RANKERS),
-    "oltr": len(oltr.SIZES),
-    "sparse": len(topk.SETS) * len(sparse.RANKERS),
-    "memory": len(topk.LEARNERS),
-    "letor": 24,
-    "clicks": 4,
-    "rivals": len(rivals.RANKERS) + 3,
-    "features": len(features.SIZES) * len(features.KINDS),
-    "pbm": len(pbm.SIZES) + len(pbm.MORE_SIZES),
-    "games": len(games.MEASURES) * (len(games.CELLS) + len(games.STRUCTURE)),
-    "elementary": len(elementary.PAIRS),
-    "first-calls": len(first_calls.EXAMPLES),
 }
 
 
@@ -99,7 +42,7 @@ def main(words: list[str] | None = None) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"any of {', '.join(BENCHMARKS)}; if none, all but first-calls",
+        help=f"any of {', '.join(BENCHMARKS)}; if none, all",
     )
     parser.add_argument("--quick", action="store_true", help="shorter and rougher: about a third of the time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
@@ -110,7 +53,7 @@ def main(words: list[str] | None = None) -> None:
     unknown = [name for name in asked.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
-    names = [name for name in BENCHMARKS if name in (asked.names or BENCHMARKS.keys() - BY_NAME_ONLY)]
+    names = [name for name in BENCHMARKS if name in (asked.names or BENCHMARKS)]
     begun = time.perf_counter()
     results = _run(names, quick=asked.quick)
     _show(results, seconds=time.perf_counter() - begun)
@@ -124,10 +67,10 @@ def _run(names: list[str], *, quick: bool) -> dict[str, list[Any]]:
     console = Console(stderr=True)
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=sum(_STEPS[name] for name in names) + 1)
+        task = bar.add_task("", total=None)
 
         def tell(what: str) -> None:
-            bar.update(task, description=what, advance=1)
+            bar.update(task, description=what)
 
         return {name: BENCHMARKS[name].measure(QUICK if quick else FULL, tell) for name in names}
 
@@ -135,7 +78,7 @@ def _run(names: list[str], *, quick: bool) -> dict[str, list[Any]]:
 def _show(results: dict[str, list[Any]], *, seconds: float) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 110  # a file has no width of its own
+        console.width = 120  # a file has no width of its own
     console.print(f"{_machine()}; {seconds:.0f} s", style="dim")
     for name, found in results.items():
         for part in BENCHMARKS[name].tables(found):
@@ -154,7 +97,7 @@ def _draw(results: dict[str, list[Any]], folder: Path) -> None:
 
 
 def _machine() -> str:
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}"
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
     return f"rankloop {rankloop.__version__} on {platform.machine()}, {versions}"
 
 

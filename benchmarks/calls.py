@@ -52,7 +52,7 @@ def measure(effort: Effort, tell: Callable[[str], None]) -> list[Call]:
         tell(f"calls: {name}")
         racers = {_AS_CALLED: _as_called, _KEEPING_NOTHING: _keeping_nothing, _KERNELS: _kernels}
         ready = {way: make(ranker.clone(), request) for way, make in racers.items()}
-        spent = race(ready, effort=effort, most_rounds=20_000)
+        spent = race(name, ready, effort=effort, most_rounds=20_000).seconds
         found.append(Call(name, *(spent[way] for way in racers), aim * 1e-6))
     return found
 

@@ -3,175 +3,303 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import RenderableType
-from rich.table import Table
 
-from benchmarks import bare_clicks
-from benchmarks.catalogue_rankers import MANY, POSITIONS, USERS, Entry, entries, shown
-from benchmarks.growth import FIT_FROM, Growth
-from benchmarks.pbm import people_for
-from benchmarks.timing import FULL, Contender, Effort, race
-from rankloop import simulation
-from rankloop.base import Environment, Ranker
+from benchmarks import bare
+from benchmarks.clicks import settled, users_for
+from benchmarks.fixed_items import made_for
+from benchmarks.timing import FULL, Contender, Effort, going_on, headed, race
+from rankloop import data, environments, rankers, simulation
+from rankloop.base import Environment
+from rankloop.feedback import CascadeModel
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MANY = 100_000
 SIZES = (10, 100, 1_000, 10_000, MANY)
+POSITIONS = 10  # five where there are ten items
+HORIZON = 1_000_000  # of rankers that have to know one
+FEATURES = 46  # of a document, as in MQ2008
+ITEM_FEATURES = 10  # of an item of a catalogue
+LOOKS = 100  # at each item and position, before the clock starts, for rankers that count them
+BEGINNING = 1_000  # rounds, of rankers that are slower there
+FIT_FROM = 100  # below, what a round costs at any size hides what an item costs
 BARE = "bare: a list, clicks"
-MOST_ROUNDS = 20_000  # a slice
-# A round of TopRank over the bare one as of commit 7bc34f6, when every item cost time; a fifth of it is aimed at.
-TOP_RANK_BEFORE = {1_000: 20.5, 10_000: 1_907.0}
-TOP_RANK_AIM = 5.0
+_DOCUMENTS = 200_000  # in all lists of one length together, and at least four lists
 _SHORT, _TIMES = 0.3, 3  # a run of fewer seconds is timed so often
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds(Growth):
-    """Seconds a round at each size, the bytes of the state there, and how a round should grow."""
+class Entry:
+    """A ranker for any number of items, who uses it, and how its round should grow with that number."""
 
+    make: Callable[[int], Any]
+    users: str
     theory: str
+    up_to: int = MANY  # items; beyond, a round or a state is too large to be of use
+    whole_run: int = 0  # rounds from the beginning that are timed as one; 0: slices of a run that goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Seconds a round of one ranker at each size, how they should grow, and the bytes of its state."""
+
+    name: str
+    theory: str
+    seconds: dict[int, float]
     bytes_held: dict[int, int]
 
+    @property
+    def exponent(self) -> float:
+        """p in seconds ~ n^p, fitted on logarithmic axes from `FIT_FROM` items on; NaN for one size."""
+        sizes = [n for n in self.seconds if n >= FIT_FROM]
+        if len(sizes) < 2:
+            return float("nan")
+        return float(np.polyfit(np.log(sizes), np.log([self.seconds[n] for n in sizes]), 1)[0])
 
-def measure(effort: Effort, tell: Callable[[str], None], *, sizes: tuple[int, ...] = SIZES) -> list[Rounds]:
+
+def shown(n: int) -> int:
+    """How many of `n` items a list has."""
+    return min(POSITIONS, n // 2)
+
+
+def _size(n: int) -> dict[str, Any]:
+    return {"n_items": n, "n_positions": shown(n)}
+
+
+def _attraction(n: int) -> np.ndarray:
+    return np.linspace(0.95, 0.05, n)
+
+
+def _lists(n: int) -> data.Dataset:
+    n_queries = max(4, min(1_000, _DOCUMENTS // n))
+    lists = data.synthetic_letor(n_queries=n_queries, n_features=FEATURES, seed=1, list_length=(n, n))
+    return lists.with_dtype("float32")
+
+
+USERS: dict[str, Callable[[int], Environment]] = {
+    "clicks": lambda n: users_for(n, shown(n)),
+    "first click": lambda n: environments.ClickUsers(CascadeModel(_attraction(n)), n_positions=shown(n)),
+    "relevance": lambda n: environments.FixedItems(environments.users.noisy_halves(n_items=n), measure="dcg"),
+    "labels": lambda n: environments.QueryStream(_lists(n), measure="ndcg@10"),
+    "clicked lists": lambda n: environments.ClickedQueries(_lists(n), clicks="perfect"),
+}
+
+
+def _counted(ranker: Any, chances: np.ndarray, *, clicks: str = "S") -> Any:
+    # As if every item had been looked at often: nobody can wait until 100,000 have been.
+    ranker.state.N[:] = LOOKS
+    getattr(ranker.state, clicks)[:] = np.random.default_rng(1).binomial(LOOKS, chances)
+    ranker.state.t[0] = LOOKS * ranker.n_items
+    return ranker
+
+
+def _by_position(n: int) -> np.ndarray:
+    return users_for(n, shown(n)).clicks[0]
+
+
+def _known(n: int) -> np.ndarray:
+    return 1 / np.arange(1, shown(n) + 1)
+
+
+def _features(n: int) -> np.ndarray:
+    return np.random.default_rng(n).dirichlet(np.full(ITEM_FEATURES, 0.3), size=n)
+
+
+def entries(*, quick: bool) -> dict[str, Entry]:
+    """The rows of the table; a quick look at TopRank is shorter."""
+    long = HORIZON // (5 if quick else 1)
+    return {
+        "FTRLPBM, first 1,000": Entry(
+            lambda n: rankers.FTRLPBM(**_size(n)), "clicks", "n", whole_run=BEGINNING
+        ),
+        "FTRLPBM, after 5,000": Entry(lambda n: settled(n, shown(n))[0], "clicks", "n"),
+        f"TopRank, first {long:,}": Entry(
+            lambda n: rankers.TopRank(horizon=HORIZON, **_size(n)), "clicks", "n", 10_000, long
+        ),
+        "RankedExp3": Entry(lambda n: rankers.RankedExp3(horizon=HORIZON, **_size(n)), "clicks", "n"),
+        "PBMPIE, known": Entry(
+            lambda n: _counted(
+                rankers.PBMPIE(horizon=HORIZON, examination=_known(n), **_size(n)), _by_position(n)
+            ),
+            "clicks",
+            "n log n",
+        ),
+        "PBMTS": Entry(lambda n: _counted(rankers.PBMTS(**_size(n)), _by_position(n)), "clicks", "n"),
+        "LinTSPBM, d = 10": Entry(
+            lambda n: rankers.LinTSPBM(features=_features(n), n_positions=shown(n)), "clicks", "n log n"
+        ),
+        "CascadeKLUCB": Entry(
+            lambda n: _counted(rankers.CascadeKLUCB(**_size(n)), _attraction(n), clicks="W"),
+            "first click",
+            "n log n",
+        ),
+        "RTop1F": Entry(lambda n: made_for("RTop1F", n)(), "relevance", "n log n"),
+        "TopFTRL, first 1,000": Entry(
+            lambda n: rankers.TopFTRL(n_items=n), "relevance", "n²", 1_000, BEGINNING
+        ),
+        "RTopKF, d = 46": Entry(lambda n: rankers.RTopKF(n_features=FEATURES), "labels", "n"),
+        "PDGD, d = 46": Entry(
+            lambda n: rankers.PDGD(n_features=FEATURES, n_positions=shown(n)), "clicked lists", "n"
+        ),
+    }
+
+
+def measure(
+    effort: Effort,
+    tell: Callable[[str], None],
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    timed: dict[str, Entry] | None = None,
+) -> list[Rounds]:
     """Time every ranker at each size: those with the same users in turn, and whole runs one by one."""
-    timed = entries(quick=effort != FULL)
-    found = {name: Rounds(name, {}, entry.theory, {}) for name, entry in timed.items()}
-    found[BARE] = Rounds(BARE, {}, "1", {})
+    timed = entries(quick=effort != FULL) if timed is None else timed
+    found = {name: Rounds(name, entry.theory, {}, {}) for name, entry in timed.items()}
+    found[BARE] = Rounds(BARE, "1", {}, {})
     for n in sizes:
         tell(f"catalogue: {n:,} items")
-        for kind, users_for in USERS.items():
+        for kind, make_users in USERS.items():
             here = {name: entry for name, entry in timed.items() if entry.users == kind and n <= entry.up_to}
             if here:
-                _time(found, here, users_for(n), n, effort)
-        found[BARE].seconds[n] = race({BARE: _bare(n)}, effort=effort, most_rounds=MOST_ROUNDS)[BARE]
+                _time(found, here, make_users(n), n, effort)
+        found[BARE].seconds[n] = race("", {BARE: _bare(n)}, effort=effort, most_rounds=20_000).seconds[BARE]
     return list(found.values())
 
 
 def _time(
     found: dict[str, Rounds], here: dict[str, Entry], users: Environment, n: int, effort: Effort
 ) -> None:
-    going_on = {}
+    contenders = {}
     for name, entry in here.items():
         ranker = entry.make(n)
-        found[name].bytes_held[n] = _size_of((ranker.state, ranker.params))  # type: ignore[attr-defined]
+        found[name].bytes_held[n] = _bytes_of((ranker.state, ranker.params))
         if entry.whole_run:
             del ranker
             found[name].seconds[n] = _seconds_of_a_run(entry, users, n)
         else:
-            going_on[name] = _going_on(ranker, users)
-    if going_on:
-        for name, spent in race(going_on, effort=effort, most_rounds=MOST_ROUNDS).items():
-            found[name].seconds[n] = spent
+            contenders[name] = going_on(ranker, users)
+    for name, spent in race("", contenders, effort=effort, most_rounds=20_000).seconds.items():
+        found[name].seconds[n] = spent
 
 
 def _seconds_of_a_run(entry: Entry, users: Environment, n: int) -> float:
-    simulation.play(entry.make(n), users, rounds=1, seed=1, points=1, fused=True, progress=False)  # compiles
+    play = partial(simulation.play, environment=users, seed=1, points=1, progress=False)
+    play(entry.make(n), rounds=1)  # makes everything ready
     best = float("inf")
     for _ in range(_TIMES):
         users.restart()
         ranker, begun = entry.make(n), time.process_time()
-        simulation.play(ranker, users, rounds=entry.whole_run, seed=1, points=1, fused=True, progress=False)
+        play(ranker, rounds=entry.whole_run)
         best = min(best, time.process_time() - begun)
         if best > _SHORT:
             break
     return best / entry.whole_run
 
 
-def _going_on(ranker: Ranker, users: Environment) -> Contender:
-    def ready(rounds: int) -> Callable[[], object]:
-        users.restart()
-        return lambda: simulation.play(
-            ranker, users, rounds=rounds, seed=2, points=1, fused=True, progress=False
-        )
-
-    return ready
-
-
 def _bare(n: int) -> Contender:
-    people, order, clicks = people_for(n, shown(n)), np.arange(n), np.zeros(n, np.int64)
+    users, order, clicks = users_for(n, shown(n)), np.arange(n), np.zeros(n, np.int64)
     return lambda rounds: (
-        lambda: bare_clicks.draw_and_click(rounds, order, people.attraction, people.examination, clicks)
+        lambda: bare.draw_and_click(rounds, order, users.attraction, users.examination, clicks)
     )
 
 
-def _size_of(held: Any) -> int:
+def _bytes_of(held: Any) -> int:
     if isinstance(held, np.ndarray):
         return held.nbytes
-    return sum(map(_size_of, held)) if isinstance(held, tuple) else 0
+    return sum(map(_bytes_of, held)) if isinstance(held, tuple) else 0
 
 
 def tables(found: list[Rounds]) -> list[RenderableType]:
     """Microseconds a round at each size, the exponent beside that of theory, and the size of the state."""
     sizes = list(found[-1].seconds)
-    title = f"Many items, {POSITIONS} shown where clicks are observed: microseconds a round"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("n =")
-    for heading in (*(f"{n:,}" for n in sizes), "exponent", "theory", "state"):
-        table.add_column(heading, justify="right")
-    for one in found:
-        if one.name == BARE:
-            table.add_section()
-        times = (_short(1e6 * one.seconds[n]) if n in one.seconds else "" for n in sizes)
-        fitted = f"{one.in_m:.2f}" if sum(n >= FIT_FROM for n in one.seconds) > 1 else ""
-        table.add_row(one.name, *times, fitted, one.theory, _bytes(one.bytes_held))
-    return [
-        table,
-        f"Exponents are fitted from n = {FIT_FROM} on. State: arrays of the ranker at the largest n of its row.",
-        *_large(found),
-        *_aims(found),
-    ]
-
-
-def _aims(found: list[Rounds]) -> list[str]:
-    bare = found[-1].seconds
-    lines = []
-    for one in (one for one in found if one.name.startswith("TopRank")):
-        for n in (n for n in TOP_RANK_BEFORE if n in one.seconds):
-            times, before = one.seconds[n] / bare[n], TOP_RANK_BEFORE[n]
-            met = "[green]   met[/]" if times * TOP_RANK_AIM <= before else "[red]missed[/]"
-            told = f"{times:.1f} times the bare round, {before:,g} before"
-            lines.append(
-                f"{met}  {one.name} rounds, {n:,} items: {told}, aim at most {before / TOP_RANK_AIM:,.1f}"
-            )
-    return lines
-
-
-def _large(found: list[Rounds]) -> list[str]:
-    quick = [one.name for one in found if one.seconds.get(MANY, 1.0) < 1e-3 and one.name != BARE]
-    slow = [one.name for one in found if one.seconds.get(MANY, 0.0) >= 1e-3]
-    none = [f"{one.name} ({max(one.seconds):,})" for one in found if MANY not in one.seconds]
-    if MANY not in found[-1].seconds:
-        return []
-    return [
-        f"With {MANY:,} items, below a millisecond a round: {'; '.join(quick)}.",
-        f"A millisecond or more: {'; '.join(slow)}.",
-        f"Not for so many: {'; '.join(none)}.",
-    ]
-
-
-def pictures(found: list[Rounds]) -> dict[str, Figure]:
-    """The same as lines."""
-    from benchmarks import catalogue_figure
-
-    return {"catalogue-growth": catalogue_figure.draw([one for one in found if one.name != BARE])}
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def _bytes(held: dict[int, int]) -> str:
-    if not held:
-        return ""
-    size = held[max(held)]
-    unit, name = next(
-        (unit, name) for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= unit / 10
+    made = headed(
+        f"Many items, {POSITIONS} shown where clicks are observed: microseconds a round",
+        *(f"n = {n:,}" for n in sizes),
+        "exponent",
+        "theory",
+        "state",
     )
-    return f"{size / unit:.2f} GB" if name == "GB" else f"{size / unit:.1f} {name}"
+    for one in found:
+        times = (f"{1e6 * one.seconds[n]:,.3g}" if n in one.seconds else "" for n in sizes)
+        fitted = "" if np.isnan(one.exponent) else f"{one.exponent:.2f}"
+        made.add_row(one.name, *times, fitted, one.theory, _megabytes(one.bytes_held))
+    note = f"Exponents are fitted from n = {FIT_FROM} on. State: arrays of the ranker at the largest n of its row."
+    return [made, note]
+
+
+def _megabytes(held: dict[int, int]) -> str:
+    return f"{held[max(held)] / 1e6:,.3g} MB" if held else ""
+
+
+# By the first word of a row, in the order of the palette.
+_PANELS = {
+    "Clicks observed": (
+        "FTRLPBM",
+        "TopRank",
+        "RankedExp3",
+        "LinTSPBM",
+        "PBMPIE",
+        "CascadeKLUCB",
+        "PBMTS",
+    ),
+    "Other feedback, and documents": ("RTop1F", "TopFTRL", "RTopKF", "PDGD"),
+}
+
+
+def pictures(found: Sequence[Rounds]) -> dict[str, Figure]:
+    """The same as lines."""
+    from rankloop import plotting
+
+    figure, panels = plotting.canvas(
+        title="A round of FTRLPBM hardly grows with the number of items; most others look at each",
+        subtitle="Microseconds of a simulated round by number of items, on one core: lower is better.",
+        caption=f"Left: {POSITIONS} of n items are shown and clicks on them observed; dashed, the first rounds of "
+        "FTRLPBM. Right: the top item of a list of all n is rated (RTop1F, TopFTRL), the label of the top document is "
+        f"observed (RTopKF), or clicks on {POSITIONS} documents (PDGD). Lines end where a ranker is of no more use.",
+        width=12.0,
+        height=5.6,
+        columns=2,
+    )
+    for axes, (title, names) in zip(panels, _PANELS.items(), strict=True):
+        _panel(axes, found, names, title)
+    return {"catalogue-growth": plotting.finish(figure)}
+
+
+def _panel(axes: Axes, found: Sequence[Rounds], names: Sequence[str], title: str) -> None:
+    from rankloop import plotting
+
+    colours = (
+        plotting.BLUE,
+        plotting.ORANGE,
+        plotting.GREEN,
+        plotting.SKY,
+        plotting.PURPLE,
+        plotting.INK,
+        plotting.GOLD,
+    )
+    drawn = set()
+    for one in reversed(found):  # of two rows of a ranker, the second is its line
+        name = one.name.split(",")[0]
+        if name in names:
+            again = name in drawn
+            plotting.curve(
+                axes,
+                list(one.seconds),
+                [1e6 * spent for spent in one.seconds.values()],
+                label=f"_{one.name}" if again else name,
+                colour=colours[names.index(name)],
+                dashed=again,
+                points=not again,
+            )
+            drawn.add(name)
+    plotting.log_axis(axes, y=True)
+    plotting.name_axes(axes, x="items, n", y=title)
+    axes.set_ylim(0.05, 60_000)  # both panels alike

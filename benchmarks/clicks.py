@@ -1,201 +1,148 @@
-"""Click models from logs: EM on counts beside EM on sessions, and a long Parquet log read a piece at a time."""
+"""Rankers that learn from clicks: FTRL-PBM beside the paper's own method in SciPy, and all of them at one size."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 from rich.console import RenderableType
-from rich.table import Table
 
-from benchmarks import session_em
-from benchmarks.timing import FULL, Effort
-from rankloop import feedback, logs
-from rankloop.logs.intervals import Cells, Prior
-from rankloop.logs.pbm import maximise
+from benchmarks import bare, numpy_rivals, scipy_ftrl_pbm
+from benchmarks.timing import (
+    BARE,
+    FUSED,
+    NUMPY,
+    STEPWISE,
+    Contender,
+    Effort,
+    Race,
+    going_on,
+    played,
+    race,
+    short,
+    table,
+    verdict,
+)
+from rankloop import environments, rankers, simulation
 
-N_SESSIONS, N_ITEMS, N_POSITIONS = 20_000, 12, 10
-LONG, SHORT = 10_000_000, 1_000_000
-N_QUERIES, ITEMS_OF_A_QUERY = 1_000, 20
+SIZES = ((10, 5), (50, 10), (100, 10), (1_000, 10), (1_000, 50), (10_000, 10))
+SCIPY = "SciPy"
+SCIPY_UP_TO = 100  # items; beyond, a round of the paper's method takes from minutes to days
+K = 1_000  # steps of Frank-Wolfe; fewer are quicker, and wrong
+SETTLED = 5_000  # rounds before the clock starts
+AIMS_OVER_SCIPY = {(10, 5): 8_000.0, (100, 10): 100_000.0}
+AIM_LARGEST = 5_000 / 1_000_000  # rounds at (10000, 10) for each at (10, 5)
 
-
-@dataclass(frozen=True, slots=True)
-class Fitting:
-    """CPU seconds of one EM step over all sessions, and of everything: counting them, and fitting to the end."""
-
-    way: str
-    n_sessions: int
-    step_seconds: float
-    whole_seconds: float | None
-    steps: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Streaming:
-    """What a new process takes to count a Parquet log and to fit it, and its memory before and at most."""
-
-    n_rows: int
-    file_megabytes: float
-    n_cells: int
-    read_seconds: float  # by the clock
-    read_cpu: float
-    fit_cpu: float
-    start_megabytes: float
-    peak_megabytes: float
-
-
-def measure(effort: Effort, tell: Callable[[str], None]) -> list[Fitting | Streaming]:
-    """Both parts; the long log only with full effort."""
-    found: list[Fitting | Streaming] = []
-    items, clicks = sessions(N_SESSIONS)
-    tell("clicks: EM on sessions")
-    found.append(_on_sessions(items, clicks, few=effort != FULL))
-    tell("clicks: EM on counts")
-    found.append(_on_counts(items, clicks))
-    for n_rows in (SHORT, LONG) if effort == FULL else (SHORT,):
-        tell(f"clicks: {n_rows:,} rows of Parquet")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "log.parquet")
-            write_log(path, n_rows)
-            found.append(_streamed(path, n_rows))
-    return found
+WORLD, HORIZON = "gap-0.03", 1_000_000
+_SIZE: dict[str, Any] = {"n_items": 10, "n_positions": 5}
+_KNOWN = 1 / np.arange(1, 6)
+RANKERS: dict[str, Callable[[], Any]] = {
+    "TopRank": partial(rankers.TopRank, horizon=HORIZON, **_SIZE),
+    "MW": partial(rankers.MW, horizon=HORIZON, **_SIZE),
+    "RankedExp3": partial(rankers.RankedExp3, horizon=HORIZON, **_SIZE),
+    "PBMPIE, examinations known": partial(rankers.PBMPIE, horizon=HORIZON, examination=_KNOWN, **_SIZE),
+    "PBMPIE": partial(rankers.PBMPIE, horizon=HORIZON, **_SIZE),
+    "PMED, between two plans": partial(rankers.PMED, every=10**9, **_SIZE),
+    "FTRLPBM": partial(rankers.FTRLPBM, **_SIZE),
+    "FTRLPBM, hybrid, mean": partial(rankers.FTRLPBM, regulariser="hybrid", estimator="mean", **_SIZE),
+    "PBMTS": partial(rankers.PBMTS, **_SIZE),
+    "GRAB": partial(rankers.GRAB, **_SIZE),
+    "CascadeKLUCB": partial(rankers.CascadeKLUCB, **_SIZE),
+}
+PLAIN: dict[str, Any] = {"TopRank": numpy_rivals.TopRank, "MW": numpy_rivals.MW}
 
 
-def sessions(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pages of one query, each item mostly near its place, and the clicks on them."""
-    rng = np.random.default_rng(1)
-    model = feedback.PositionBasedModel(
-        attraction=np.linspace(0.5, 0.05, N_ITEMS), examination=1 / np.arange(1, N_POSITIONS + 1)
+def users_for(n: int, m: int) -> environments.PositionBased:
+    """Items of all kinds, positions looked at less and less: alpha from 0.95 to 0.05, beta = 1 / j."""
+    return environments.PositionBased(
+        attraction=np.linspace(0.95, 0.05, n), examination=1 / np.arange(1, m + 1)
     )
-    items = np.argsort(np.arange(N_ITEMS) + 3 * rng.standard_normal((n, N_ITEMS)), axis=1)[:, :N_POSITIONS]
-    return items, model.click(items, rng=rng)
 
 
-def _on_sessions(items: np.ndarray, clicks: np.ndarray, *, few: bool) -> Fitting:
-    n = len(items) // 10 if few else len(items)
-    pages, hits = items[:n].tolist(), clicks[:n].tolist()
-    begun = time.process_time()
-    session_em.step(pages, hits, [0.5] * N_ITEMS, [0.5] * N_POSITIONS)
-    return Fitting("sessions, Python", n, time.process_time() - begun, None, None)
+def settled(n: int, m: int) -> tuple[rankers.FTRLPBM, environments.PositionBased]:
+    """A ranker that has learnt a little, and its users."""
+    ranker, users = rankers.FTRLPBM(n_items=n, n_positions=m), users_for(n, m)
+    simulation.play(ranker, users, rounds=SETTLED, seed=1, points=1, progress=False)
+    return ranker, users
 
 
-def _on_counts(items: np.ndarray, clicks: np.ndarray) -> Fitting:
-    log = feedback.ClickLog.count(items=items, clicks=clicks)
-    cells = Cells(log.items, log.positions, log.shown * 1.0, log.clicked * 1.0, N_ITEMS, N_POSITIONS)
-    begun = time.process_time()
-    maximise(
-        cells,
-        alpha=np.full(N_ITEMS, 0.5),
-        beta=np.append(1.0, np.full(N_POSITIONS - 1, 0.5)),
-        prior=Prior(0.5, 0.0),
-        pinned=np.array([0]),
-        tolerance=1e-15,
-        max_steps=200,
+def measure(
+    effort: Effort,
+    tell: Callable[[str], None],
+    *,
+    sizes: tuple[tuple[int, int], ...] = SIZES,
+    names: tuple[str, ...] = tuple(RANKERS),
+) -> list[Race]:
+    """Race FTRL-PBM at each size, then every ranker from its beginning."""
+    races = []
+    for n, m in sizes:
+        tell(f"clicks: FTRLPBM, {n:,} items, {m} positions")
+        ranker, users = settled(n, m)
+        contenders = {FUSED: going_on(ranker, users), BARE: two_passes(ranker)}
+        if n <= SCIPY_UP_TO:
+            contenders[SCIPY] = in_scipy(users)
+        races.append(race(_row(n, m), contenders, effort=effort))
+    users = environments.named(WORLD)  # type: ignore[assignment]
+    for name in names:
+        tell(f"clicks: {name}")
+        contenders = {
+            FUSED: played(RANKERS[name], users),
+            STEPWISE: played(RANKERS[name], users, fused=False),
+        }
+        if name in PLAIN:
+            contenders[NUMPY] = in_numpy(PLAIN[name], users.clicks[0])
+        races.append(race(name, contenders, effort=effort))
+    return races
+
+
+def _row(n: int, m: int) -> str:
+    return f"FTRLPBM, {n:,} items, {m} positions"
+
+
+def two_passes(ranker: rankers.FTRLPBM) -> Contender:
+    """x at the present multipliers, twice a round, in a plain loop."""
+    L, u, v, x = (part.copy() for part in (ranker.state.L_hat, ranker.state.u, ranker.state.v, ranker.x))
+    columns = np.empty(len(v))
+    return lambda rounds: lambda: bare.two_passes(rounds, L, u, v, x, columns)
+
+
+def in_scipy(users: environments.PositionBased) -> Contender:
+    """Whole rounds of the paper's method, one ranker that goes on."""
+    clicks = users.clicks[0].T
+    plain = scipy_ftrl_pbm.FTRLPBM(
+        n_items=users.n_items, n_positions=users.n_positions, K=K, rng=np.random.default_rng(1)
     )
-    step_seconds = (time.process_time() - begun) / 200
-    whole, steps = float("inf"), 0
-    for _ in range(3):
-        begun = time.process_time()
-        fitted = logs.fit_pbm(feedback.ClickLog.count(items=items, clicks=clicks))
-        whole = min(whole, time.process_time() - begun)
-        steps = len(fitted.trace)
-    return Fitting("counts", len(items), step_seconds, whole, steps)
+    return lambda rounds: lambda: plain.play(clicks, rounds)
 
 
-def write_log(path: Path, n_rows: int) -> None:
-    """A log of impressions: a thousand queries, some asked far more often than others, ten of twenty items shown."""
-    rng = np.random.default_rng(2)
-    often = 1 / np.arange(1, N_QUERIES + 1)
-    attraction = rng.random((N_QUERIES, ITEMS_OF_A_QUERY)) ** 2
-    examination = 1 / np.arange(1, N_POSITIONS + 1)
-    schema = pa.schema(
-        [("query", pa.int32()), ("item", pa.int32()), ("position", pa.int8()), ("click", pa.int8())]
-    )
-    pages = 20_000
-    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        for _ in range(n_rows // (pages * N_POSITIONS)):
-            query = rng.choice(N_QUERIES, pages, p=often / often.sum())
-            score = np.arange(ITEMS_OF_A_QUERY) + 4 * rng.standard_normal((pages, ITEMS_OF_A_QUERY))
-            item = np.argsort(score, axis=1)[:, :N_POSITIONS]
-            click = rng.random(item.shape) < attraction[query[:, None], item] * examination
-            columns = {
-                "query": np.repeat(query, N_POSITIONS),
-                "item": (query[:, None] * 100 + item).ravel(),
-                "position": np.tile(np.arange(1, N_POSITIONS + 1), pages),
-                "click": click.ravel().astype(np.int8),
-            }
-            arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+def in_numpy(kind: Any, clicks: np.ndarray) -> Contender:
+    """A rival in plain NumPy, new for every slice."""
+
+    def ready(rounds: int) -> Callable[[], object]:
+        ranker = kind(horizon=HORIZON, rng=np.random.default_rng(1), **_SIZE)
+        return lambda: ranker.play(clicks, rounds)
+
+    return ready
 
 
-_READ = """
-import json, resource, sys, time
-from pathlib import Path
-import polars, scipy.special, scipy.sparse.csgraph
-from rankloop import data, logs
-def peak():
-    status = Path("/proc/self/status")
-    if status.exists():  # a process inherits the peak of the one that started it, except for this one
-        return next(int(line.split()[1]) / 1e3 for line in status.read_text().splitlines() if "VmHWM" in line)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-start, clock, cpu = peak(), time.perf_counter(), time.process_time()
-log = data.read_clicks(sys.argv[1])
-read_clock, read_cpu = time.perf_counter(), time.process_time()
-fitted = logs.fit_pbm(log)
-fit_cpu = time.process_time() - read_cpu
-print(json.dumps([log.n_cells, read_clock - clock, read_cpu - cpu, fit_cpu, start, peak()]))
-"""
-
-
-def _streamed(path: Path, n_rows: int) -> Streaming:
-    done = subprocess.run(
-        [sys.executable, "-c", _READ, str(path)], capture_output=True, text=True, check=True
-    )
-    return Streaming(n_rows, path.stat().st_size / 1e6, *json.loads(done.stdout))
-
-
-def tables(found: list[Fitting | Streaming]) -> list[RenderableType]:
-    """Sessions per second, and what a long log costs."""
-    fits = [one for one in found if isinstance(one, Fitting)]
-    streams = [one for one in found if isinstance(one, Streaming)]
-    first = Table(title="EM for the position-based model", title_justify="left", title_style="bold")
-    first.add_column("")
-    for column in ("sessions/s, a step", "ratio", f"{N_SESSIONS:,} sessions, s", "steps"):
-        first.add_column(column, justify="right")
-    rates = [one.n_sessions / one.step_seconds for one in fits]
-    for one, rate in zip(fits, rates, strict=True):
-        whole = "" if one.whole_seconds is None else f"{one.whole_seconds:.3f}"
-        first.add_row(one.way, f"{rate:,.0f}", f"{rate / rates[0]:,.0f}x", whole, f"{one.steps or ''}")
-    second = Table(title="A Parquet log, read a piece at a time", title_justify="left", title_style="bold")
-    for column in ("rows", "file, MB", "cells", "read, s", "CPU", "fit, CPU", "MB at start", "MB at most"):
-        second.add_column(column, justify="right")
-    for one in streams:
-        second.add_row(
-            f"{one.n_rows:,}",
-            f"{one.file_megabytes:.0f}",
-            f"{one.n_cells:,}",
-            f"{one.read_seconds:.1f}",
-            f"{one.read_cpu:.1f}",
-            f"{one.fit_cpu:.1f}",
-            f"{one.start_megabytes:.0f}",
-            f"{one.peak_megabytes:.0f}",
-        )
-    whole = fits[-1].whole_seconds or float("inf")
+def tables(races: list[Race]) -> list[RenderableType]:
+    """A table of sizes, a table of rankers, and a line for each aim."""
+    sizes = {one.row: one for one in races if BARE in one.seconds}
+    rivals = [one for one in races if BARE not in one.seconds]
     parts: list[RenderableType] = [
-        first,
-        _met(whole < 1.0) + f"  {N_SESSIONS:,} sessions in {whole:.3f} s, aim 1 s",
+        table("FTRLPBM", list(sizes.values()), (FUSED, SCIPY, BARE), (SCIPY, BARE)),
+        table("Clicks, 10 items on 5 positions", rivals, (FUSED, STEPWISE, NUMPY), (NUMPY,)),
     ]
-    return [*parts, second]
-
-
-def _met(good: bool) -> str:
-    return "[green]   met[/]" if good else "[red]missed[/]"
+    for size, aim in AIMS_OVER_SCIPY.items():
+        one = sizes.get(_row(*size))
+        if one is not None:
+            over = one.over(SCIPY)
+            parts.append(verdict(over >= aim, f"{one.row}: {over:,.0f}x the paper's method, aim {aim:,.0f}x"))
+    small, large = sizes.get(_row(10, 5)), sizes.get(_row(10_000, 10))
+    if small is not None and large is not None:
+        share = small.seconds[FUSED] / large.seconds[FUSED]
+        said = f"{short(1e6 * share)} rounds at (10,000, 10) for a million at (10, 5), aim 5,000"
+        parts.append(verdict(share >= AIM_LARGEST, said))
+    return parts

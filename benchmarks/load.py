@@ -141,13 +141,12 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where the durable run writes")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="rankloop-load-", dir=arguments.folder))
-    from benchmarks import load_databases, load_features, load_feedback
+    from benchmarks import load_features, load_feedback
 
     try:
         run(folder, seconds=arguments.seconds, events=arguments.events)
         load_feedback.run(folder, seconds=arguments.seconds)
         load_features.run(folder / "features", seconds=arguments.seconds)
-        load_databases.run(folder, seconds=arguments.seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.load import CONNECTIONS, Server, repeat
 from rankloop.serving.api import CreateRequest, Matrix, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.stores.memory import MemoryStore
+from rankloop.serving.stores.sqlite import MemoryStore
 
 N_ITEMS, N_FEATURES = 100, 136
 _ROWS = np.random.default_rng(1).random((N_ITEMS, N_FEATURES)).astype("<f4")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.numpy_summary import Played, Summary
 from rankloop import environments
 
 RADIUS, EPSILON = 10.0, 1.0
@@ -26,7 +25,6 @@ class Query(NamedTuple):
     R: np.ndarray
     gains: np.ndarray
     offset: float
-    best: float
 
 
 class Queries(NamedTuple):
@@ -41,10 +39,7 @@ class Queries(NamedTuple):
         p = stream.params
         X = p.features.astype(np.float64)
         parts = enumerate(slice(*ends) for ends in pairwise(p.offsets.tolist()))
-        each = [
-            Query(X[rows], p.relevance[rows], p.gains[rows], p.query_offset[i], p.best[i])
-            for i, rows in parts
-        ]
+        each = [Query(X[rows], p.relevance[rows], p.gains[rows], p.query_offset[i]) for i, rows in parts]
         return cls(each, p.discount[: p.cutoff])
 
 
@@ -128,23 +123,21 @@ class Descent:
         self.w = np.zeros(n_features)
         self.t = 0
 
-    def play(self, queries: Queries, sequence: Sequence[int]) -> Played:
-        """One round for each query of `sequence`."""
+    def play(self, queries: Queries, sequence: Sequence[int]) -> np.ndarray:
+        """One round for each query of `sequence`; the value of each."""
         values = np.empty(len(sequence))
-        explored = np.zeros(len(sequence), np.bool_)
         discount, cutoff = queries.discount, len(queries.discount)
         for i, place in enumerate(sequence):
-            X, R, gains, offset, _ = queries.each[place]
+            X, R, gains, offset = queries.each[place]
             s = X @ self.w
             greedy = shown = self.by_falling_score(s)
             gamma = self.at(self.exploration) if self.exploration else 0.0
             if self.exploration and self.rng.random() < gamma:
                 shown = self.rng.permutation(len(X))
-                explored[i] = True
             top = gains[shown[:cutoff]]
             values[i] = offset + top @ discount[: len(top)]
             self.learn(Seen(X, s, greedy, shown, gamma, R))
-        return Played(values, explored)
+        return values
 
     def by_falling_score(self, s: np.ndarray) -> np.ndarray:
         """Equal scores in random order (erratum B10)."""
@@ -163,11 +156,3 @@ class Descent:
         """Scale * t**-power of this round."""
         scale, power = schedule
         return scale * (self.t + 1) ** -power
-
-
-def summary(played: Played, queries: Queries, sequence: Sequence[int], record: np.ndarray) -> Summary:
-    """`played` at the recorded rounds (counted from 1); all at once, after the last round."""
-    total = played.values.cumsum()[record - 1]
-    best = np.array([query.best for query in queries.each])
-    hindsight = best[sequence].cumsum()[record - 1]
-    return Summary(total, hindsight - total, played.explored.cumsum()[record - 1])

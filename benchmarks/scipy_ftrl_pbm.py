@@ -11,8 +11,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from benchmarks.numpy_summary import Played
-
 LEAST = 1e-12
 
 
@@ -26,16 +24,11 @@ class FTRLPBM:
         self.L_hat = np.zeros((n_items, n_positions))
         self.x = np.full((n_items, n_positions), 1 / n_items)
 
-    def play(self, clicks: np.ndarray, rounds: int) -> Played:
+    def play(self, clicks: np.ndarray, rounds: int) -> None:
         """So many rounds with users who click item i at position j with probability `clicks[i, j]`."""
-        values = np.empty(rounds)
-        positions = np.arange(self.m)
-        for i in range(rounds):
+        for _ in range(rounds):
             items = self.sample()
-            chances = clicks[items, positions]
-            values[i] = chances.sum()
-            self.learn(items, self.rng.random(self.m) < chances)
-        return Played(values, np.zeros(rounds, np.bool_))
+            self.learn(items, self.rng.random(self.m) < clicks[items, np.arange(self.m)])
 
     def learn(self, items: np.ndarray, clicked: np.ndarray) -> None:
         """Lines 5-7, and line 3 of the next round."""

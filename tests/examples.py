@@ -69,6 +69,12 @@ RANKERS: dict[str, list[Arguments]] = {
         {"n_features": 4, "n_positions": 2, "learning_rate": (0.5, 0.5), "delta": 0.5, "radius": 1.0},
         {"n_features": 1, "n_positions": 3, "tau": 1.0},
     ],
+    "ClickMix": [
+        {"n_items": 5, "n_positions": 3},
+        {"n_items": 4, "memory": 500, "insurance": 0.0},
+        {"n_items": 3, "n_positions": 1, "insurance": 9.0},
+        {"n_items": 1},
+    ],
     "FTPL": [
         {"n_items": 4, "horizon": 500},
         {"n_items": 5, "measure": "sum_loss"},

@@ -16,7 +16,7 @@ import yaml
 
 import rankloop
 from rankloop.cli import app
-from rankloop.serving.http.metrics import exposition
+from rankloop.serving.http.app import exposition
 from tests.serving.service import create, rounds, running
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -28,7 +28,7 @@ TEMPLATES = sorted((DEPLOY / "helm" / "rankloop" / "templates").iterdir())
 def variables() -> set[str]:
     serve = typer.main.get_command(app).commands["serve"]  # type: ignore[attr-defined]
     found = {param.envvar for param in serve.params if isinstance(param.envvar, str)}
-    return {*found, "RANKLOOP_SERVE_LIMIT", "RANKLOOP_CACHE"}
+    return {*found, "RANKLOOP_SERVE_LIMIT"}
 
 
 @pytest.fixture(scope="module")

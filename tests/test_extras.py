@@ -156,7 +156,6 @@ def test_a_command_names_the_extra(tmp_path: Path) -> None:
     sentences = {
         "reproduce top1-2015-fig1": experiment,
         "demo": experiment,
-        "rates --picture rates.png": '--picture needs matplotlib: pip install "rankloop[plot]"',
         f"fit-clicks {__file__}": 'fit-clicks needs matplotlib and polars: pip install "rankloop[data,plot]"',
         "tune --ranker RTop1F --environment bernoulli": (
             'tune needs matplotlib, optuna and polars: pip install "rankloop[data,plot,tune]"'

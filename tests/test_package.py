@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import shlex
 import shutil
@@ -88,9 +89,12 @@ def test_the_changelog_tells_of_this_version() -> None:
 
 def _pins(lock: str) -> dict[str, str]:
     lines = (ROOT / lock).read_text().splitlines()
-    pins = [line for line in lines if not line.startswith("#")]
+    digest = re.compile(r" +--hash=sha256:[0-9a-f]{64}( \\)?")
+    pins = [
+        line.removesuffix(" \\") for line in lines if not (line.startswith("#") or digest.fullmatch(line))
+    ]
     assert all(re.fullmatch(r"[a-z0-9.-]+==[A-Za-z0-9.+!]+", pin) for pin in pins)
-    assert not re.search(r"https?:|file:|/|--", "\n".join(lines))
+    assert not re.search(r"https?:|file:|/", "\n".join(lines))
     return dict(pin.split("==") for pin in pins)
 
 
@@ -100,6 +104,14 @@ def test_the_locks_pin_everything_agree_and_name_no_address() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     wanted = [*PROJECT["project"]["dependencies"], *(one for extra in extras.values() for one in extra)]
     assert {_name(requirement) for requirement in wanted} - {"rankloop"} <= set(developing)
+
+
+def test_the_lock_for_running_has_a_digest_for_every_package() -> None:
+    """Whatever index serves a file, pip refuses another one than was locked."""
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    for line, below in itertools.pairwise([*lines, ""]):
+        if "==" in line:
+            assert below.startswith("    --hash=sha256:"), line
 
 
 def test_the_lock_for_running_has_what_the_extra_all_needs_and_no_more() -> None:

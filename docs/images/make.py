@@ -15,11 +15,9 @@ import learning_curves
 import numpy as np
 from PIL import Image
 
-from rankloop import experiments, feedback, logs, plotting, rankers, suite
-from rankloop.cli.click_reports import Answer, draw_answers, draw_counts
-from rankloop.cli.games import save_rates
+from rankloop import experiments, feedback, logs, plotting, suite
+from rankloop.cli.click_reports import draw_counts
 from rankloop.experiments.harness.reproduce import reproduce
-from rankloop.games.classify import rates
 
 HERE = Path(__file__).parent
 
@@ -49,31 +47,6 @@ def from_experiment(experiment: str, figure: str, drawn: Path) -> None:
     (folder / experiment / f"{figure}.png").rename(drawn)
 
 
-def draw_evaluation(drawn: Path) -> None:
-    """Three rankers of lists with features, valued from a log of lists in any order."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(3_000, 5, 2))
-    attraction = 1.0 / (1.0 + np.exp(1.0 - x @ [1.0, -0.5]))
-    items = rng.permuted(np.tile(np.arange(5), (3_000, 1)), axis=1)[:, :3]
-    rates = np.take_along_axis(attraction, items, axis=1) * [1.0, 0.6, 0.3]
-    log = feedback.LoggedLists(
-        items=items,
-        clicks=rng.random(items.shape) < rates,
-        propensities=np.full(items.shape, 1 / 5),
-        features=x,
-        name="documents",
-    )
-    order = np.argsort(-(x @ [1.0, -0.5]), axis=1)
-    policies = {
-        "pdgd.npz": rankers.PDGD(n_features=2, n_positions=3, warm_start=[1.0, -0.5]),
-        "Uniform": rankers.Uniform(),
-        "1.0,-0.5": order,
-    }
-    answers = [Answer("as logged", logs.on_policy(log), "")]
-    answers += [Answer(name, logs.evaluate(log, policy), "") for name, policy in policies.items()]
-    plotting.save(draw_answers(answers, log, "doubly-robust"), drawn, ending="png")
-
-
 def of_suite(drawn: Path) -> None:
     """The chart of click rankers in the quick suite; a few minutes."""
     from rankloop.suite.report import write_report
@@ -96,9 +69,7 @@ PICTURES: dict[str, Callable[[Path], object]] = {
     "fit-clicks.png": lambda drawn: plotting.save(
         draw_counts(logs.fit_pbm(clicks_of_users())), drawn, ending="png"
     ),
-    "evaluate-features.png": draw_evaluation,
     "suite-clicks.png": of_suite,
-    "rates-4.png": lambda drawn: save_rates(rates(n_items=4), drawn),
 }
 
 if __name__ == "__main__":

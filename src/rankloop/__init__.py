@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop.serving.client import AsyncClient as AsyncClient
     from rankloop.serving.client import Client as Client
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = frozenset(
     {
@@ -100,8 +100,9 @@ MOVED = {
     "rankloop.kernels.gain_kinds": "rankloop.kernels.discounts",
     "rankloop.rankers.load": "rankloop.rankers.registry",
     "rankloop.serving.checking": "rankloop.serving.stores.checks",
-    "rankloop.serving.memory": "rankloop.serving.stores.memory",
+    "rankloop.serving.memory": "rankloop.serving.stores.sqlite",
     "rankloop.serving.store": "rankloop.serving.stores.contract",
+    "rankloop.serving.stores.memory": "rankloop.serving.stores.sqlite",
 }
 
 

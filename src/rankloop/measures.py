@@ -355,14 +355,7 @@ def names() -> list[str]:
 
 
 def get(name: str | Measure, *, max_grade: int | None = None) -> Measure:
-    """The measure called `name`, with or without a cut-off; a measure is returned as it is.
-
-    Parameters
-    ----------
-    name : str or Measure
-        A name such as "dcg" or "ndcg@10", or a measure.
-    max_grade : int, optional
-        The largest relevance, where that matters.
+    """The measure called `name`, such as "ndcg@10", for relevance up to `max_grade`; a measure is returned as it is.
 
     Examples
     --------

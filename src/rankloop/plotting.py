@@ -38,6 +38,17 @@ _LEFT, _TOP, _BOTTOM, _BETWEEN = 0.85, 0.82, 0.72, 1.0  # inches around and betw
 _TOP_UNTITLED = 0.5
 _GAP = 0.16  # inches between a line's end and its label
 ENDINGS = ("png", "svg", "pdf")
+WIDTHS = {"column": 3.4, "page": 7.0}  # inches, of a paper in two columns
+SMALLEST = 0.62  # of the sizes above: 8 points for labels
+# Lines that differ in print without colour, too.
+STYLES: tuple[Any, ...] = (
+    "-",
+    (0, (6, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.6, 1.2, 1.6)),
+    (0, (3, 1.2)),
+    (0, (9, 3)),
+)
 _WORDS = {"title", "subtitle", "caption"}  # the texts around the panels, by their names
 
 
@@ -125,8 +136,9 @@ def curve(
     band: tuple[ArrayLike, ArrayLike] | None = None,
     dashed: bool = False,
     points: bool = False,
+    style: Any = "-",
 ) -> Line2D:
-    """A line, with the band (low, high) around it."""
+    """A line, with the band (low, high) around it; `dashed` ones are thinner, whatever their `style`."""
     if band is not None:
         axes.fill_between(x, *band, color=colour, alpha=0.18, linewidth=0)
     (line,) = axes.plot(
@@ -135,7 +147,7 @@ def curve(
         color=colour,
         label=label,
         linewidth=1.4 if dashed else 2.4,
-        linestyle=(0, (5, 3)) if dashed else "-",
+        linestyle=(0, (5, 3)) if dashed else style,
         marker="o" if points else None,
         markersize=6,
         solid_capstyle="round",
@@ -285,6 +297,27 @@ def finish(figure: Figure) -> Figure:
         ]
         label_line_ends(axes, size=LABEL_SIZE, right=min(to_the_right, default=1.0 - 0.08 / width))
     return figure
+
+
+def shrink(figure: Figure, factor: float) -> None:
+    """Draw everything smaller by a `factor`, type and lines included."""
+    from matplotlib.lines import Line2D
+    from matplotlib.spines import Spine
+    from matplotlib.text import Text
+
+    figure.set_size_inches(*(factor * figure.get_size_inches()))
+    for axes in figure.get_axes():
+        axes.tick_params(which="major", labelsize=factor * TICK_SIZE, pad=3.5 * factor, length=3.5 * factor)
+        axes.tick_params(which="minor", length=2.0 * factor)
+        axes.xaxis.labelpad *= factor
+    ticks = {
+        label for axes in figure.get_axes() for label in (*axes.get_xticklabels(), *axes.get_yticklabels())
+    }
+    for part in figure.findobj():
+        if isinstance(part, Text) and part not in ticks:
+            part.set_fontsize(factor * part.get_fontsize())
+        elif isinstance(part, (Line2D, Spine)):
+            part.set_linewidth(factor * part.get_linewidth())
 
 
 def caption_of(figure: Figure) -> tuple[str, float]:

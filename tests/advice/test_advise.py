@@ -135,6 +135,18 @@ def test_known_examination_opens_more_rankers() -> None:
     assert rankloop.advise("clicks", replicas=True, users="stay").ranker != "PMED"
 
 
+def test_late_feedback_and_items_that_come_and_go_are_asked_about() -> None:
+    late = rankloop.advise("clicks", users="stay", late=True)
+    assert "clicks, late" in str(late)
+    for told in (late, late.runner_up):
+        assert told is not None
+        assert told.ranker not in ("GRAB", "PBMPIE")  # the same list again until feedback comes
+    coming = rankloop.advise("clicks", users="stay", arrivals=True)
+    assert coming.ranker == rankloop.advise("clicks", users="change").ranker
+    words = ["advise", "--feedback", "clicks", "--users", "stay", "--json"]
+    assert json.loads(call(*words, "--late", "--arrivals").output)["ranker"] == coming.ranker
+
+
 def test_the_command_in_words_and_as_json() -> None:
     told = call("advise", "--feedback", "clicks", "--users", "unknown", "--items", "12").output
     assert told.startswith("Take rankers.")

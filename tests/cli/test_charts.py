@@ -1,9 +1,8 @@
-"""Runs drawn in the terminal: the braille chart, the live view of `rankloop simulate`, and the demo."""
+"""Runs drawn in the terminal: a curve, and the live view of `rankloop simulate`."""
 
 from __future__ import annotations
 
 import io
-import math
 import re
 from typing import Any
 
@@ -12,62 +11,27 @@ import pytest
 from rich.console import Console
 
 from rankloop import environments, rankers, simulation
-from rankloop.cli.charts import Line, how_often, line_chart, play_demo, watched
+from rankloop.cli.charts import chart, how_often, watched
 from rankloop.cli.library import simulate_one
 
 
-def rows_of(*lines: Line, width: int = 20, height: int = 6) -> list[str]:
-    chart = line_chart(lines, x_range=(1, 1000), y_range=(0.0, 1.0), width=width, height=height)
-    return chart.plain.split("\n")
+def rows_of(x: list[int], y: list[float], *, until: int = 1000) -> list[str]:
+    drawn = chart(np.array(x), np.array(y), until=until, y_range=(0.0, 1.0), width=20, height=6)
+    return drawn.plain.split("\n")
 
 
-def test_a_flat_line_fills_one_row() -> None:
-    rows = rows_of(Line("top", "red", [1, 1000], [1.0, 1.0]))
-    assert rows[0] == "  1.00 ┤" + "⠉" * 20 + " top"
-    assert all("⠉" not in row for row in rows[1:])
+def test_a_curve_fills_the_columns_below_it() -> None:
+    rows = rows_of([1, 1000], [1.0, 1.0])
+    assert rows[:6] == ["  1.00 ┤" + "█" * 20, *["       │" + "█" * 20] * 4, "  0.00 ┤" + "█" * 20]
+    assert rows[6].split() == ["1", "1,000"]
+    half = rows_of([1, 1000], [0.25, 0.25])
+    assert [row[8:] for row in half[:6]] == ["", "", "", "", "▄" * 20, "█" * 20]
 
 
-def test_labels_of_lines_that_meet_stand_on_rows_of_their_own() -> None:
-    lines = [Line(name, "red", [1, 1000], [1.0, 0.5]) for name in ("a", "b", "c")]
-    labelled = [row[-1] for row in rows_of(*lines) if row[-2:-1] == " "]
-    assert labelled == ["a", "b", "c"]
-
-
-def test_powers_of_ten_are_marked() -> None:
-    rows = rows_of(Line("a", "red", [1, 1000], [0.0, 1.0]), width=30)
-    assert rows[-2].count("┬") == 4
-    assert rows[-1].split() == ["1", "10", "100", "1,000"]
-
-
-def test_points_outside_the_chart_and_lines_without_points_do_no_harm() -> None:
-    rows = rows_of(
-        Line("far", "red", [0.5, 10, 5000], [0.5, 7.0, 0.5]),
-        Line("gone", "red", [], []),
-        Line("unknown", "red", [1.0], [math.nan]),
-    )
-    assert "far" in rows[0]
-    assert not any("gone" in row or "unknown" in row for row in rows)
-
-
-def test_too_small_a_chart_is_refused() -> None:
-    with pytest.raises(ValueError, match="got 1 and 6"):
-        rows_of(width=1)
-
-
-def test_the_demo_moves_on_a_terminal_and_is_plain_elsewhere() -> None:
-    live, plain = io.StringIO(), io.StringIO()
-    console = Console(file=live, force_terminal=True, width=100)
-    players = play_demo(console=console, rounds=3_000, seconds=0.0)
-    again = play_demo(console=Console(file=plain, width=100), rounds=3_000)
-    # Looking at what a ranker would show now does not disturb the game.
-    assert [player.average for player in players] == [player.average for player in again]
-    assert "3,000" in live.getvalue()
-    assert "\x1b" in live.getvalue()
-    lines = plain.getvalue().splitlines()
-    assert "\x1b" not in plain.getvalue()
-    assert lines[-1].startswith("average regret after     3,000 users: TopFTRL 0.")
-    uniform, ftpl, top1 = (player.average[-1] for player in players)
-    assert ftpl < top1 < uniform
+def test_what_is_not_played_yet_and_what_is_outside_is_not_drawn() -> None:
+    rows = rows_of([1, 31], [7.0, -7.0])
+    assert rows[0] == "  1.00 ┤█████"
+    assert all(len(row) < 20 for row in rows[:6])
 
 
 def _seen(environment: str, *, rounds: int, ranker: str = "Uniform", **settings: Any) -> str:
@@ -87,8 +51,7 @@ def test_a_watcher_sees_reward_exploration_and_the_list() -> None:
     assert "exploring 0.0%" in last
     assert re.search(r"position +1 +2 +3 +4 +5 *\n *estimated best item +3 +1 +0 +2 +9 *\n", last)
     assert re.search(r"shown there( +100%){5}", last)
-    for line in ("best of each phase", "best of all"):
-        assert line in last
+    assert re.search(r"the best list of each phase has \d\.\d{4}, of all \d\.\d{4}", last)
 
 
 def test_a_watcher_sees_how_much_it_explores() -> None:

@@ -53,7 +53,6 @@ def test_files_that_cannot_be_used_are_named_in_one_sentence(tmp_path: Path) -> 
         (["fit-clicks", log, "--out", file], f"{file}: File exists"),
         (["fit-clicks", empty], f"{empty}: no header line"),
         (["fit-clicks", "absent.csv"], "there is no file absent.csv"),
-        (["rates", "--items", "3", "--picture", file / "x.png"], f"{file}/x.png: Not a directory"),
         (["classify", "--game", empty], f"{empty}: needs the rows of losses"),
     ):
         assert refused(*words).startswith(told)

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop import data, environments, measures, rankers, simulation
+from rankloop import data, environments, experiments, measures, rankers, simulation
+from rankloop.cli import library
 from rankloop.cli.library import environment_names, make_ranker, named_environment, simulate_one
+from rankloop.extras import MissingExtra
 from rankloop.kernels import jit
+from rankloop.rankers import registry
 from tests.cli.call import call, refused
 
 PERIODIC: dict[str, Any] = {"environment": "yandex-periodic-1", "rounds": 250_000, "seed": 1}
@@ -173,9 +176,6 @@ def test_tune_answers_and_reports_and_goes_on(tmp_path: Path, monkeypatch: pytes
     assert {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert set(json.loads(told.output)) == {"arguments", "gain", "standard_error", "report"}
 
-    other = refused(*TUNE, "--rounds", "400", "--out", out)
-    assert "holds another search: rounds is 300 there and 400 here" in other
-
     def stopped(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
 
@@ -188,7 +188,6 @@ def test_queries_are_split_for_tune(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     lines = [f"{i % 3} qid:{i // 3} 1:{i % 3}.5 2:{i % 5}" for i in range(60)]
     file = tmp_path / "queries.txt"
     file.write_text("\n".join(lines) + "\n")
-    monkeypatch.setenv("RANKLOOP_CACHE", str(tmp_path / "cache"))
     given: dict[str, Any] = {}
 
     def stopped(ranker: Any, environment: Any, **options: Any) -> None:
@@ -228,3 +227,40 @@ def test_what_cannot_be_tuned_is_one_sentence(tmp_path: Path) -> None:
 def test_warm_says_that_there_is_nothing_to_do() -> None:
     told = call("warm", "Uniform", "--calls", "--jobs", "1").output
     assert told.startswith("nothing to do: " if jit.MODE == "library" else "no compiled kernels here, ")
+
+
+@pytest.mark.parametrize("kind", ["rankers", "environments", "measures", "experiments"])
+def test_everything_has_a_description(kind: str) -> None:
+    found = library.describe(kind)
+    assert found
+    assert all(found.values())
+
+
+def test_registered_rankers_are_listed_even_when_they_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = registry.find
+    monkeypatch.setattr(registry, "names", lambda: ["Uniform", "mine", "broken"])
+
+    def find(name: str) -> type:
+        if name == "broken":
+            raise ValueError("cannot be imported")
+        return known("FTPL" if name == "mine" else name)
+
+    monkeypatch.setattr(registry, "find", find)
+    found = library.describe("rankers")
+    assert found["mine"] == library._ranker_line("FTPL")
+    assert found["broken"] == "cannot be used: cannot be imported"
+
+
+def test_experiments_are_listed_without_their_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(name: str) -> object:
+        raise MissingExtra('an experiment needs polars: pip install "rankloop[data]"')
+
+    monkeypatch.setattr(experiments, "get", get)
+    found = library.describe("experiments")
+    assert list(found) == experiments.names()
+    assert set(found.values()) == {'an experiment needs polars: pip install "rankloop[data]"'}
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"kind must be one of rankers, .*got 'people'"):
+        library.describe("people")

@@ -17,7 +17,6 @@ import pytest
 
 from rankloop import data
 from rankloop.data import click_counts, click_pages, click_tables, clicks, text
-from rankloop.data.clicks import Progress
 from rankloop.feedback import ClickLog, PositionBasedModel
 
 
@@ -365,7 +364,6 @@ def test_zstd_pages(tmp_path: Path) -> None:
     ("text", "told"),
     [
         (ROWS.replace("\n", "\r"), "line 1: lines end in CR alone"),
-        (ROWS + "x,2", r"line 5: the file ends in the middle of a line, 2 of 3 cells: 'x,2'"),
         (ROWS.replace("item", "stuff"), "no column for item"),
     ],
 )
@@ -384,17 +382,13 @@ def test_a_cut_packed_file_is_refused(tmp_path: Path) -> None:
         data.read_clicks(tmp_path / "cut.csv")
 
 
-def test_folders_patterns_and_progress(tmp_path: Path) -> None:
+def test_folders_and_patterns(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     (logs / "day=1").mkdir(parents=True)
     (logs / "day=1" / "a.csv").write_text(ROWS)
     pl.read_csv(logs / "day=1" / "a.csv").write_parquet(logs / "b.parquet")
     (logs / "_SUCCESS").write_text("")
-    heard: list[Progress] = []
-    assert shown(logs, progress=heard.append) == [[2, 2], [0, 2]]  # type: ignore[arg-type]
-    assert heard[-1].done == heard[-1].total == sum(f.stat().st_size for f in logs.rglob("*.*"))
-    assert heard[-1].seconds_left == 0.0
-    assert all(one.seconds_left >= 0 for one in heard)
+    assert shown(logs) == [[2, 2], [0, 2]]
     assert shown(str(logs / "*.parquet")) == COUNTS
     assert shown(str(logs / "**/*.csv")) == COUNTS
     with pytest.raises(ValueError, match="no file matches"):
@@ -404,35 +398,6 @@ def test_folders_patterns_and_progress(tmp_path: Path) -> None:
         data.read_clicks(tmp_path / "empty")
 
 
-def test_counting_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = [tmp_path / f"{name}.csv" for name in "abc"]
-    for file in files:
-        file.write_text(ROWS + "x,bad,1\n")
-    counted: list[Path] = []
-    count = click_counts.count_table
-
-    def interrupted(path: Path, *given: object, **options: object) -> None:
-        counted.append(path)
-        if path == files[2] and len(counted) == 3:
-            raise KeyboardInterrupt
-        count(path, *given, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(click_counts, "count_table", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        data.read_clicks(files, resume=tmp_path / "kept")
-    log = data.read_clicks(files, resume=tmp_path / "kept")
-    assert counted == [*files, files[2]]
-    assert log.matrices()[0].tolist() == [[3, 3], [0, 3]]
-    assert log.bad_rows == {"a position that is not a whole number from 1 on": 3}
-    assert log.bad_clicks == {"a position that is not a whole number from 1 on": 3}
-    data.read_clicks(files, resume=tmp_path / "kept", first_position=1)  # other options: counted anew
-    assert len(counted) == 7
-    files[0].write_text(ROWS)
-    data.read_clicks(files, resume=tmp_path / "kept")
-    assert counted[7:] == [files[0]]
-    assert click_counts.Finished(tmp_path / "kept", {}).find(files[0]) is None
-
-
 @pytest.mark.parametrize("ids", [pl.Int32, pl.String])
 def test_large_parquet_is_counted_in_parts(
     ids: type[pl.DataType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -440,10 +405,7 @@ def test_large_parquet_is_counted_in_parts(
     frame = pl.DataFrame({"item": [1, 2, 1] * 50, "position": [1, 2, 2] * 50, "click": [1, 0, 1] * 50})
     frame.cast({"item": ids}).write_parquet(tmp_path / "log.parquet", row_group_size=20)
     monkeypatch.setattr(click_counts, "PART", 40)
-    heard: list[Progress] = []
-    assert shown(tmp_path / "log.parquet", progress=heard.append) == [[50, 50], [0, 50]]  # type: ignore[arg-type]
-    assert len(heard) == 5
-    assert [one.done for one in heard] == sorted(one.done for one in heard)
+    assert shown(tmp_path / "log.parquet") == [[50, 50], [0, 50]]
 
 
 @pytest.mark.parametrize("far", [0, -5, 2**40, 2**62])
@@ -519,31 +481,14 @@ def write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_every_format_tells_its_progress_and_goes_on_where_it_stopped(ending: str, tmp_path: Path) -> None:
+def test_every_format_is_added_up_over_files(ending: str, tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.{ending}" for name in "abc"]
     for file in files:
         write(file)
 
-    class Stop(BaseException):
-        pass
-
-    def stop(progress: Progress) -> None:
-        if progress.file == files[2]:
-            raise Stop
-
-    with pytest.raises(Stop):
-        data.read_clicks(files, resume=tmp_path / "kept", progress=stop)
-    assert len(list((tmp_path / "kept").glob("*.json"))) >= 2
-    heard: list[Progress] = []
-    log = data.read_clicks(files, resume=tmp_path / "kept", progress=heard.append)
+    log = data.read_clicks(files)
     assert log.matrices()[0].tolist() == [[9, 0], [0, 9]]
     assert log.matrices()[1].tolist() == [[9, 0], [0, 0]]
-    size = files[0].stat().st_size
-    assert [one.file for one in heard][:2] == files[:2]
-    assert [one.done for one in heard][:2] == [size, 2 * size]
-    assert [one.done for one in heard] == sorted(one.done for one in heard)
-    assert heard[-1].done == heard[-1].total == 3 * size
-    assert heard[-1].seconds_left == 0.0
 
 
 CSV = b"item,position,click\n" + b"".join(b"x%d,1,0\n" % (i * i * 7919 % 9973) for i in range(5_000))
@@ -577,7 +522,7 @@ def test_bytes_that_are_no_text_are_found(zipped: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ids", [pl.Int64, pl.String])
-def test_broken_parquet_names_rows_and_column(ids: type[pl.DataType], tmp_path: Path) -> None:
+def test_broken_parquet_is_refused(ids: type[pl.DataType], tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     frame = pl.DataFrame({"item": range(1_000), "position": [1, 2] * 500, "click": [0] * 1_000})
     frame.cast({"item": ids}).write_parquet(path, row_group_size=250, compression="zstd")
@@ -588,7 +533,7 @@ def test_broken_parquet_names_rows_and_column(ids: type[pl.DataType], tmp_path: 
     for at in range(start, start + told.total_compressed_size):
         whole[at] ^= 0x5A
     path.write_bytes(bytes(whole))
-    with pytest.raises(ValueError, match=r"log.parquet, rows 501 to 750, column 'item': broken Parquet file"):
+    with pytest.raises(ValueError, match=r"log.parquet: broken Parquet file"):
         data.read_clicks(path)
     path.write_bytes(bytes(whole[:-10]))
     with pytest.raises(ValueError, match=r"log.parquet: broken Parquet file"):

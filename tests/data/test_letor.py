@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from rankloop import data
-from rankloop.data import letor as letor_cache
 from rankloop.data import letor_documents
 from rankloop.data.letor_documents import SIZE
 from rankloop.data.text import line_blocks
@@ -39,7 +35,7 @@ def write(folder: Path, text: str | bytes, name: str = "some.txt") -> Path:
 
 
 def read(path: Path | list[Path], **options: Any) -> data.Dataset:
-    return data.read_letor(path, **{"normalize": None, "dtype": "float64", "cache": False, **options})
+    return data.read_letor(path, **{"normalize": None, "dtype": "float64", **options})
 
 
 def documents(dataset: data.Dataset) -> list[tuple[str, float, list[float], str]]:
@@ -268,7 +264,7 @@ FINE = "1 qid:1 1:0.5 2:1\n"
 
 def refusal(path: Path | list[Path], **options: Any) -> str:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
-        data.read_letor(path, **{"cache": False, **options})
+        data.read_letor(path, **options)
     return str(caught.value)
 
 
@@ -436,199 +432,11 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 TEXT = "1 qid:a 1:0.5 2:3 # docid = X\n0 qid:a 2:1 # docid = Ü\n2 qid:b 1:7\n"
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("RANKLOOP_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows with every reading of text."""
-    read, count = letor_documents.read_documents, list[int]()
-
-    def counted(*arguments: Any, **options: Any) -> data.Dataset:
-        count.append(1)
-        return read(*arguments, **options)
-
-    monkeypatch.setattr(letor_documents, "read_documents", counted)
-    return count
-
-
-def write_old(path: Path, text: str, *, hours_ago: float = 1) -> Path:
-    path.write_text(text)
-    changed = path.stat().st_mtime - 3600 * hours_ago
-    os.utime(path, (changed, changed))
-    return path
-
-
-def same(one: data.Dataset, other: data.Dataset) -> bool:
-    for field in ("features", "relevance", "offsets"):
-        np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
-        assert getattr(one, field).dtype == getattr(other, field).dtype
-        assert not getattr(one, field).flags.writeable
-    return all(
-        getattr(one, field) == getattr(other, field)
-        for field in ("query_ids", "name", "max_grade", "comments")
-    )
-
-
-def test_the_second_time_nothing_is_read(tmp_path: Path, cache: Path, readings: list[int]) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    first = data.read_letor(path)
-    second = data.read_letor(str(path))
-    assert len(readings) == 1
-    assert same(first, second)
-    assert second.comments == ("docid = X", "docid = Ü", "")
-    assert [file.name.startswith("letor-") for file in cache.iterdir()] == [True]
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "cache",
-        "some.txt",
-    ]  # nothing beside the data
-    assert data.read_letor(path, name="other").name == "other"
-    assert len(readings) == 1
-
-
-def test_without_comments(tmp_path: Path, cache: Path, readings: list[int]) -> None:
-    path = write_old(tmp_path / "some.txt", "1 qid:1 1:1\n")
-    assert same(data.read_letor(path), data.read_letor(path))
-    assert len(readings) == 1
-
-
-def test_each_option_has_its_own(tmp_path: Path, cache: Path, readings: list[int]) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    other = write_old(tmp_path / "other.txt", TEXT)
-    variants: list[dict[str, Any]] = [
-        {},
-        {"normalize": None},
-        {"dtype": "float64"},
-        {"n_features": 5},
-        {"preset": "mslr"},
-        {"first_feature": 0},
-    ]
-    for count, options in enumerate(variants, start=1):
-        assert same(data.read_letor(path, **options), data.read_letor(path, **options))
-        assert len(readings) == count
-    data.read_letor(other)
-    data.read_letor([path, other])
-    data.read_letor([other, path])
-    assert len(readings) == len(variants) + 3
-
-
-def test_cache_false_neither_reads_nor_writes_it(tmp_path: Path, cache: Path, readings: list[int]) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    data.read_letor(path, cache=False)
-    assert not cache.exists()
-    data.read_letor(path)
-    data.read_letor(path, cache=False)
-    assert len(readings) == 3
-
-
-@pytest.mark.parametrize(("text", "hours_ago"), [(TEXT + TEXT, 1), (TEXT.replace("7", "8"), 2)])
-def test_a_changed_file_is_read_again(
-    tmp_path: Path, cache: Path, readings: list[int], text: str, hours_ago: float
-) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    data.read_letor(path)
-    write_old(path, text, hours_ago=hours_ago)
-    changed = data.read_letor(path)
-    assert same(changed, data.read_letor(path, cache=False))
-    assert same(changed, data.read_letor(path))
-    assert len(readings) == 3
-    assert len(list(cache.iterdir())) == 1  # the old one is gone
-
-
-def test_a_file_still_warm_is_not_kept(tmp_path: Path, cache: Path, readings: list[int]) -> None:
-    # Written again at once, it might have the same size and the same time.
-    path = write_old(tmp_path / "some.txt", TEXT, hours_ago=0)
-    data.read_letor(path)
-    path.write_text(TEXT.replace("7", "8"))
-    assert data.read_letor(path, normalize=None).features[2, 0] == 8
-    assert not cache.exists()
-
-
-def test_a_file_that_changes_while_it_is_read_is_not_kept(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    read = letor_documents.read_documents
-
-    def slow(*arguments: Any, **options: Any) -> data.Dataset:
-        dataset = read(*arguments, **options)
-        write_old(path, TEXT, hours_ago=3)
-        return dataset
-
-    monkeypatch.setattr(letor_documents, "read_documents", slow)
-    data.read_letor(path)
-    assert not cache.exists()
-
-
-def test_damage_is_noticed_and_repaired(tmp_path: Path, cache: Path, readings: list[int]) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    first = data.read_letor(path)
-    (kept,) = cache.iterdir()
-    whole = kept.read_bytes()
-    damages = [b"", b"x", whole[:10], whole[:40], whole[:-1], whole + b"\0", b"\0" * len(whole)]
-    damages += [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in range(0, len(whole), 5)]
-    for count, damage in enumerate(damages, start=2):
-        kept.unlink()
-        kept.write_bytes(damage)
-        assert same(first, data.read_letor(path))
-        assert len(readings) == count, damage
-        assert kept.read_bytes() == whole
-    assert len(list(cache.iterdir())) == 1
-
-
-def test_no_room_for_a_cache_is_no_reason_to_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readings: list[int]
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("RANKLOOP_CACHE", str(tmp_path / "file"))
-    path = write_old(tmp_path / "some.txt", TEXT)
-    assert same(data.read_letor(path), data.read_letor(path))
-    assert len(readings) == 2
-
-
-def test_a_failed_write_leaves_nothing_behind(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    data.read_letor(write_old(tmp_path / "some.txt", TEXT))
-    assert list(cache.iterdir()) == []
-
-
-def test_features_are_mapped_not_copied(tmp_path: Path, cache: Path) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    data.read_letor(path)
-    kept = data.read_letor(path)
-    base: Any = kept.features
-    while isinstance(base, np.ndarray):
-        base = base.base
-    assert isinstance(base, memoryview)
-    assert kept.features.ctypes.data % 64 == 0
-
-
-def test_what_is_kept_needs_no_compiler(tmp_path: Path, cache: Path) -> None:
-    path = write_old(tmp_path / "some.txt", TEXT)
-    data.read_letor(path)
-    code = (
-        f"import sys; from rankloop import data;data.read_letor({str(path)!r}); print('numba' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
-
-
-def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RANKLOOP_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for platform, place in (("linux", "xdg"), ("win32", "local"), ("darwin", "Library/Caches")):
-        monkeypatch.setattr(sys, "platform", platform)
-        assert letor_cache.cache_folder() == tmp_path / place / "rankloop"
+def test_a_cache_is_kept_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "some.txt"
+    path.write_text(TEXT)
+    with pytest.warns(DeprecationWarning, match="cache is ignored"):
+        assert data.read_letor(path, cache=True).n_documents == 3
 
 
 # folder, preset, queries, documents, features, highest grade, longest list, queries without a relevant document
@@ -661,7 +469,7 @@ def test_sizes(
     longest: int,
     hopeless: int,
 ) -> None:
-    dataset = data.read_letor(real(name), preset=preset, cache=False)
+    dataset = data.read_letor(real(name), preset=preset)
     assert dataset.name == name
     assert (dataset.n_queries, dataset.n_documents, dataset.n_features) == (queries, documents, features)
     assert dataset.max_grade == dataset.relevance.max() == grade
@@ -673,13 +481,13 @@ def test_sizes(
 
 
 def test_documents_are_named() -> None:
-    mq2008 = data.read_letor(real("mq2008"), cache=False)
+    mq2008 = data.read_letor(real("mq2008"))
     assert mq2008.query_ids[0] == "10002"
     assert mq2008.doc_ids is not None
     assert mq2008.doc_ids[0] == "GX008-86-4444840"
     assert mq2008.comments is not None
     assert mq2008.comments[0] == "docid = GX008-86-4444840 inc = 1 prob = 0.086622"
-    clueweb09 = data.read_letor(real("clueweb09") / "fold1.txt.gz", cache=False)
+    clueweb09 = data.read_letor(real("clueweb09") / "fold1.txt.gz")
     assert clueweb09.doc_ids is not None
     assert all(clueweb09.doc_ids)
 
@@ -687,7 +495,7 @@ def test_documents_are_named() -> None:
 @pytest.mark.parametrize("file", ["mq2008/S1.txt.gz", "yahoo_sample/test.txt.gz", "mslr/mslr_dev.txt.gz"])
 def test_bit_for_bit_as_another_reader_has_them(file: str) -> None:
     path = real(file)
-    dataset = data.read_letor(path, normalize=None, dtype="float64", cache=False)
+    dataset = data.read_letor(path, normalize=None, dtype="float64")
     theirs, grades, queries = load_svmlight_file(str(path), query_id=True)
     np.testing.assert_array_equal(dataset.features, theirs.toarray())
     np.testing.assert_array_equal(dataset.relevance, grades)

@@ -39,7 +39,6 @@ PICTURES = {
     "beyond-precision": {"regret"},
     "beyond-top-both-worlds": {"both-worlds"},
     "oltr-comparison": {"offline", "online"},
-    "games-impossible": {"impossible"},
 }
 
 # Rows that were otherwise, and the pictures whose captions must then say something else.
@@ -53,7 +52,6 @@ OTHERWISE: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = 
     "pbm-2022-solver": (lambda rows: rows.with_columns(_by_seed), {"solver"}),
     "beyond-precision": (times(2).change, {"regret"}),
     "beyond-top-both-worlds": (times(2).change, {"both-worlds"}),
-    "games-impossible": (times(2).change, {"impossible"}),
 }
 _by_seed = (pl.col("regret") * (1 + pl.col("seed"))).alias("regret")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop.feedback.interleaving import Multileaved, Multileaving, Optimised, Probabilistic, TeamDraft
+from rankloop.feedback.interleaving import Multileaved, Multileaving, Probabilistic, TeamDraft
 
 TWO = [[0, 1, 2, 3], [1, 3, 0, 2]]
 THREE = [*TWO, [3, 2, 1, 0]]
@@ -18,8 +18,6 @@ METHODS: list[Multileaving] = [
     TeamDraft(),
     Probabilistic(),
     Probabilistic(tau=1.0),
-    Optimised(),
-    Optimised(credit="negative-rank"),
 ]
 CASES = [(TWO, 3), (THREE, 2), (THREE, 4), (LACKING, 3)]
 
@@ -58,10 +56,6 @@ def by_turns(rankings: Any, m: int) -> dict[tuple[int, ...], float]:
 
 def expected(method: Multileaving, rankings: Any, m: int, clicked: Any) -> NDArray[np.float64]:
     """The mean credit of each ranker, where `clicked(items)` gives the probability of a click by position."""
-    if isinstance(method, Optimised):
-        plan = method.plan(rankings, n_positions=m)
-        by_list = zip(plan.lists, plan.probabilities, plan.credits, strict=True)
-        return sum(p * worth @ clicked(items) for items, p, worth in by_list)
     if isinstance(method, Probabilistic):
         joint = by_assignments(rankings, m, method.tau)
         return sum(table @ clicked(np.array(items)) for items, table in joint.items())
@@ -169,61 +163,6 @@ def test_team_draft_cannot_tell_some_rankers_apart_that_others_can() -> None:
         assert credit[1] > credit[0] + 0.01, method
 
 
-@pytest.mark.parametrize("credit", ["inverse-rank", "negative-rank"])
-@pytest.mark.parametrize(("rankings", "m"), CASES)
-def test_optimised_satisfies_every_constraint(credit: str, rankings: Any, m: int) -> None:
-    plan = Optimised(credit=credit).plan(rankings, n_positions=m)
-    assert (plan.probabilities >= 0).all()
-    rank = [{item: i + 1 for i, item in enumerate(ranking)} for ranking in rankings]
-    for items, by_ranker in zip(plan.lists.tolist(), plan.credits, strict=True):
-        for r, ranking in enumerate(rankings):
-            places = [rank[r].get(item, len(ranking) + 1) for item in items]
-            worth = [1 / place if credit == "inverse-rank" else -place for place in places]
-            np.testing.assert_allclose(by_ranker[r], worth)
-        for position, item in enumerate(items):  # each is the best left of some ranker
-            left = [next(i for i in ranking if i not in items[:position]) for ranking in rankings]
-            assert item in left
-    by_position = np.tensordot(plan.probabilities, plan.credits, axes=1)
-    gap = (by_position.max(axis=0) - by_position.min(axis=0)).max()
-    assert gap == plan.bias
-    if len(rankings) == 2:  # there is always a solution for two
-        assert plan.bias < 1e-8
-
-
-def test_optimised_has_the_least_insensitivity_of_all_unbiased_probabilities() -> None:
-    plan = Optimised().plan(TWO, n_positions=3)
-    insensitivity = (plan.credits @ (1 / np.arange(1, 4))).var(axis=1)
-    gaps = (plan.credits[:, 1] - plan.credits[:, 0]).T
-    rows, right = np.vstack([gaps, np.ones(len(plan.lists))]), np.array([0.0, 0.0, 0.0, 1.0])
-    costs = []
-    for size in range(1, len(rows) + 1):  # the solutions at the corners
-        for basis in itertools.combinations(range(len(plan.lists)), size):
-            part, *_ = np.linalg.lstsq(rows[:, basis], right, rcond=None)
-            if (part >= -1e-9).all() and np.allclose(rows[:, basis] @ part, right, atol=1e-9):
-                costs.append(float(insensitivity[list(basis)] @ part))
-    assert len(costs) > 1
-    assert insensitivity @ plan.probabilities == pytest.approx(min(costs), abs=1e-8)
-    assert max(costs) > min(costs) + 1e-3
-
-
-def test_optimised_says_how_large_the_bias_is_where_there_must_be_one() -> None:
-    few = Optimised(n_lists=3)
-    with pytest.raises(ValueError, match="n_lists=3 is less than the number of lists"):
-        few.plan(THREE)
-    rng = np.random.default_rng(4)
-    allowed = {tuple(items) for items in Optimised().plan(THREE).lists.tolist()}
-    assert {tuple(few.show(THREE, rng=rng).items.tolist()) for _ in range(40)} <= allowed
-    # One list only: whoever has its items first is favoured.
-    plan = Optimised().plan([[0, 1], [0, 1], [0, 1]])
-    assert plan.bias == 0
-    blunt = Optimised().plan([[0, 1], [1, 0], [1, 0]])
-    assert blunt.lists.tolist() == [[0, 1], [1, 0]]
-    assert blunt.bias < 1e-8  # half of each
-    unfair = Optimised().plan([[0, 1, 2], [0, 2, 1], [1, 2, 0]], n_positions=1)
-    assert unfair.lists.tolist() == [[0], [1]]
-    assert unfair.bias > 0.08  # the first gets at least as much as the second, and more where item 1 is shown
-
-
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_a_list_is_saved_and_gives_the_same_credit(method: Multileaving, tmp_path: Any) -> None:
     shown = method.show(THREE, n_positions=3, rng=np.random.default_rng(7))
@@ -239,7 +178,7 @@ def test_a_list_is_saved_and_gives_the_same_credit(method: Multileaving, tmp_pat
     assert shown.credit([0, 0, 0]).tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("method", [TeamDraft(), Probabilistic(), Optimised()], ids=repr)
+@pytest.mark.parametrize("method", [TeamDraft(), Probabilistic()], ids=repr)
 @pytest.mark.parametrize(
     ("rankings", "n_positions", "message"),
     [
@@ -271,10 +210,6 @@ def test_wrong_arguments_clicks_and_saved_lists_are_refused() -> None:
         Probabilistic(tau=0)
     with pytest.raises(ValueError, match=r"tau must be .*got 31"):
         Probabilistic(tau=31)
-    with pytest.raises(ValueError, match="credit must be one of 'inverse-rank', 'negative-rank', got 'rank'"):
-        Optimised(credit="rank")
-    with pytest.raises(ValueError, match=r"n_lists must be .*got 0"):
-        Optimised(n_lists=0)
     with pytest.raises(ValueError, match="enumerates at most 1,000,000 lists"):
         Probabilistic().distribution([list(range(20))] * 2)
     with pytest.raises(ValueError, match="enumerates at most 1,000,000 lists"):

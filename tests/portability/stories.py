@@ -18,7 +18,7 @@ import numpy as np
 
 from rankloop import data, environments, games, rankers, simulation
 from rankloop.base import Environment, Ranker
-from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.registry import has_items, served
 from rankloop.serving.stores.contract import Store
 from tests import examples
 from tests.golden.test_transcripts import CLASSES, transcript

@@ -10,8 +10,7 @@ import pytest
 from rankloop import data, environments, rankers, simulation
 from rankloop.base import Ranking, draw_key
 from rankloop.checks import check_same_story
-from rankloop.rankers.linear_bandits import LinearClickRanker
-from rankloop.rankers.pbm_ts import normal
+from rankloop.rankers.linear_bandits import LinearClickRanker, normal
 
 CASCADE = [rankers.CascadeLinUCB, rankers.CascadeLinTS]
 PBM = [rankers.LinUCBPBM, rankers.LinTSPBM]

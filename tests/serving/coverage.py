@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.serving.adapters.estimates import Estimates, discounts, weigh
-from rankloop.serving.adapters.registry import build, has_items, served
+from rankloop.serving.estimates import Estimates, discounts, weigh
 from rankloop.serving.log.records import Config, Decision
+from rankloop.serving.registry import build, has_items, served
 from tests.serving.service import INSTEAD
 
 Floats = NDArray[np.float64]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from rankloop.serving.admission import NotFound, RequestError
 from rankloop.serving.api import (
     ActivateRequest,
     EventAnswer,
@@ -25,7 +26,6 @@ from rankloop.serving.api import (
 )
 from rankloop.serving.clock import LogClock
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log.guard_rails import bound_of
 from rankloop.serving.log.records import ABOUT_LISTS, Row, read_decision
 from rankloop.serving.log.verify import verify

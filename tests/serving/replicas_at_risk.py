@@ -9,9 +9,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from rankloop.serving import registry
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.api import FreezeRequest, RankRequest
-from rankloop.serving.errors import Unavailable
-from rankloop.serving.log import fingerprint
 from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
 from tests.serving.replicas import DECISIONS, NAME, REPLICAS, Replicas
@@ -111,7 +111,7 @@ class ReplicasAtRisk(Replicas):
         if not self.run(self.store.snapshots(NAME)):
             return
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fingerprint, "_probe", lambda kind, packed: other)
+            patch.setattr(registry, "_probe", lambda kind, packed: other)
             self.run(upgrade(self.store, NAME, at=int(self.clock.seconds * 1000)))
         self.run(self.engines[replica].loaded.follow(NAME))
         assert self.engines[replica].rankers[NAME].read_only

@@ -13,7 +13,7 @@ from rankloop.serving.api import CreateRequest, FeedbackRequest, RankRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store
-from rankloop.serving.stores.memory import MemoryStore
+from tests.serving.memory_store import MemoryStore
 
 ITEMS = ["walk", "meditate", "music", "tea", "nap"]
 # What these would take from a horizon, which a service does not have.

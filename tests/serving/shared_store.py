@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
 from rankloop.serving.clock import LogClock
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.stores.contract import Appended
-from rankloop.serving.stores.memory import MemoryStore
+from tests.serving.memory_store import MemoryStore
 
 
 class Crash(BaseException):
@@ -24,6 +28,12 @@ class SharedStore(MemoryStore):
         super().__init__()
         self._clock = clock
         self.crash: str | None = None
+        self._creating = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def creating(self) -> AsyncIterator[None]:
+        async with self._creating:
+            yield
 
     def swap(self, ranker: str, old: Row, new: Row) -> None:
         """Put another row in the place of one."""

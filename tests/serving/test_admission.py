@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop.serving.adapters.registry import build, has_items, served
-from rankloop.serving.admission import Limits, check_size, digest_of
+from rankloop.serving.admission import Busy, Limits, RequestError, check_size
 from rankloop.serving.api import FeedbackRequest, ItemsRequest
-from rankloop.serving.errors import Busy, RequestError
+from rankloop.serving.log.digests import digest_of
 from rankloop.serving.log.records import Config
-from rankloop.serving.stores.memory import MemoryStore
+from rankloop.serving.registry import build, has_items, served
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import INSTEAD, ITEMS, create, play, running
 
 

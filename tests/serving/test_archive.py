@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
+from rankloop.serving.admission import NotFound
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from rankloop.serving.admission import Forbidden, RateLimited, Unauthorized
 from rankloop.serving.auth import ROLES, Access, Guard, Rate, delete_key, make_key, need_no_keys, stored_keys
-from rankloop.serving.errors import Forbidden, RateLimited, Unauthorized
-from rankloop.serving.stores.memory import MemoryStore
+from tests.serving.memory_store import MemoryStore
 
 
 def _with_keys(*roles: str) -> tuple[Access, list[str], MemoryStore]:

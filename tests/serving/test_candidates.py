@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import ActivateRequest, ItemsRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.records import Choice, Decision
+from rankloop.serving.registry import has_items, served
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import INSTEAD, ITEMS, Clock, adds_up, answer, create, play, rank, running
 

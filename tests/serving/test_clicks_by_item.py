@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Limits, NotFound, RequestError
 from rankloop.serving.api import FeedbackRequest, PolicyRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.records import GATHER_SECONDS

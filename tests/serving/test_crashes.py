@@ -15,8 +15,8 @@ import apsw
 import asyncpg
 import pytest
 
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.api import RankRequest
-from rankloop.serving.errors import Unavailable
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.postgres import PostgresStore

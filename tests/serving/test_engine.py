@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 import rankloop
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError
 from rankloop.serving.api import RankRequest
-from rankloop.serving.errors import Conflict, NotFound, RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask

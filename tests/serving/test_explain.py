@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankloop.serving import explain
+from rankloop.serving import views
+from rankloop.serving.admission import NotFound
 from rankloop.serving.api import ItemsRequest
-from rankloop.serving.errors import NotFound
-from rankloop.serving.explain import explain_answer, state_at
+from rankloop.serving.views import explain_answer, state_at
 from tests.serving.service import ITEMS, answer, create, play, rank, running
 
 
@@ -35,7 +35,7 @@ def test_a_list_of_fixed_items() -> None:
                     assert f"a chance of {one.propensity:.1%}" in one.words
                     assert f"{one.place + 1}" in one.words
             best = next(one for one in told.items if one.item == "tea")
-            assert best.words.startswith("The ranker held it 1st best of 3.")
+            assert best.words.startswith("The ranker held it in place 1 of 3.")
             with pytest.raises(NotFound, match="no decision 'nobody'"):
                 await explain_answer(served, "nobody")
 
@@ -103,7 +103,7 @@ def test_the_state_of_then_is_folded_again_from_the_nearest_snapshot(monkeypatch
             order = then[told.model_seq][1]
             assert {one.item: one.place for one in told.items} == {name: order.index(name) for name in ITEMS}
             assert await state_at(served, 25, most=2) is None  # the snapshot before is 4 rows away
-            monkeypatch.setattr(explain, "state_at", lambda *_: _nothing())
+            monkeypatch.setattr(views, "state_at", lambda *_: _nothing())
             told = await explain_answer(served, "d5")
             assert (told.state, told.as_of) == ("present", served.fold.applied)
             assert any("now holds it" in one.words and "is not kept" in one.words for one in told.items)

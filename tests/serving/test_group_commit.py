@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Busy, Limits, Unavailable
 from rankloop.serving.api import (
     FeedbackRequest,
 )
-from rankloop.serving.errors import Busy, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.log.records import Entry, Row
 from tests.serving.service import create, play, rank, running

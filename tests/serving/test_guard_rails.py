@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import ItemsRequest, PolicyRequest, PromoteRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.guard_rails import bound_of, cap_of, way_of, within_reach
 from rankloop.serving.log.records import Policy
+from rankloop.serving.registry import has_items, served
 from tests.serving.service import INSTEAD, ITEMS, adds_up, answer, create, play, rank, running
 
 SIX = [*ITEMS, "swim"]
 REFUSE = ("FeedExp3", "PMED")
-MOVED = {"PBMTS", "GRAB", "CascadeKLUCB", "CascadeRobustUCB", "FTPL"}
+MOVED = {"ClickMix", "PBMTS", "GRAB", "CascadeKLUCB", "CascadeRobustUCB", "FTPL"}
 ALL = sorted(served())
 
 
@@ -250,9 +250,9 @@ def test_guard_rails_change_while_a_ranker_runs() -> None:
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ({"exploration_cap": 1.5}, "exploration_cap must be a share between 0 and 1, got 1.5"),
-        ({"exploration_cap": -0.1}, "exploration_cap must be a share between 0 and 1, got -0.1"),
-        ({"displacement": -1}, "displacement must be a number of positions up to 1,000,000, got -1"),
+        ({"exploration_cap": 1.5}, "exploration_cap must be between 0 and 1, got 1.5"),
+        ({"exploration_cap": -0.1}, "exploration_cap must be between 0 and 1, got -0.1"),
+        ({"displacement": -1}, "displacement must be between 0 and 1000000, got -1"),
     ],
 )
 def test_what_is_no_guard_rail_is_refused(policy: dict[str, Any], words: str) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import asyncpg
 import pytest
 
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Diverged, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, answer, create, play, rank, rounds
 

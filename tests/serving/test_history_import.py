@@ -22,10 +22,9 @@ from typer.testing import CliRunner
 from rankloop import rankers
 from rankloop.cli import app
 from rankloop.feedback import ClickLog, PositionBasedModel
-from rankloop.serving.adapters.registry import served
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import FreezeRequest, ItemsRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.history_import import (
     ImportAnswer,
     ImportRequest,
@@ -35,15 +34,16 @@ from rankloop.serving.history_import import (
 )
 from rankloop.serving.http.app import App
 from rankloop.serving.log.verify import verify
-from rankloop.serving.stores.memory import MemoryStore
+from rankloop.serving.registry import served
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import INSTEAD, adds_up, create, play, rank, running
 
 ITEMS = ["a", "b", "c", "d"]
 LEARN = {
-    *("FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB", "CascadeLinTS"),
-    *("CascadeLinUCB", "CascadeRobustUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank"),
+    *("ClickMix", "FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB"),
+    *("CascadeLinTS", "CascadeLinUCB", "CascadeRobustUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank"),
 }
 
 
@@ -178,7 +178,7 @@ def test_lists_that_cannot_be_used_are_left_out_and_counted() -> None:
     ("change", "told"),
     [
         ({"clicks": [0, 2]}, "clicks must be 0 or 1"),
-        ({"clicks": [0]}, "a finite number for each of 2 items"),
+        ({"clicks": [0]}, "clicks must have 2 values"),
         ({"items": ["a", "a"]}, "none twice"),
         ({"propensities": [0.0, 0.5]}, "above 0 and up to 1"),
         ({"features": [[1.0], [2.0]]}, "takes no features"),

@@ -15,8 +15,8 @@ from rankloop.serving.http.app import App
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyChange, Row
 from rankloop.serving.stores.contract import Due
-from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 
@@ -105,12 +105,12 @@ def _fold() -> Fold:
 
 
 def _kinds(fold: Fold, now: int) -> list[str]:
-    return [alert.kind for alert in alerts_of(fold, now=now)]
+    return list(alerts_of(fold, now=now))
 
 
 def test_nothing_is_told_while_all_is_as_usual() -> None:
     fold = _fold()
-    assert alerts_of(fold, now=0) == []
+    assert alerts_of(fold, now=0) == {}
     _lists(fold, 0, 12 * HOUR)
     assert _kinds(fold, 12 * HOUR) == []
     assert _kinds(fold, 20 * HOUR) == []  # nobody asks for lists: nothing to tell
@@ -120,9 +120,9 @@ def test_exploration_collapses() -> None:
     fold = _fold()
     _lists(fold, 0, 10 * HOUR)
     _lists(fold, 10 * HOUR, 11 * HOUR, explored=0)
-    (alert,) = alerts_of(fold, now=11 * HOUR)
-    assert alert.kind == "exploration"
-    assert alert.sentence == "0 of the last hour's 600 lists explored, before it were 20.0%"
+    ((kind, sentence),) = alerts_of(fold, now=11 * HOUR).items()
+    assert kind == "exploration"
+    assert sentence == "0 of the last hour's 600 lists explored, before it were 20.0%"
     _lists(fold, 11 * HOUR, 12 * HOUR)
     assert _kinds(fold, 12 * HOUR) == []
 
@@ -178,9 +178,9 @@ def test_the_baseline_beats_the_ranker(own: float, other: float, found: list[str
     for i in range(800):
         fold.trial.count(float(rng.random() < (other if i % 2 else own)), 0.5, shows_ranker=not i % 2)
     alerts = alerts_of(fold, now=HOUR)
-    assert [one.kind for one in alerts] == found
-    for one in alerts:
-        assert one.sentence.startswith(
+    assert list(alerts) == found
+    for sentence in alerts.values():
+        assert sentence.startswith(
             "the baseline is better: over 800 lists the lift in mean reward is between -0.7"
         )
 

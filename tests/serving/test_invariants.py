@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from rankloop.serving.admission import Conflict
 from rankloop.serving.api import RankRequest
-from rankloop.serving.errors import Conflict
 from rankloop.serving.log import records
 from tests.serving.replicas import NAME, Replicas
 from tests.serving.replicas_at_risk import ClickReplicasAtRisk, ReplicasAtRisk

@@ -11,8 +11,8 @@ from rankloop.serving.http.app import App
 from rankloop.serving.item_counts import ItemCounts
 from rankloop.serving.log.fold import Fold, Saved
 from rankloop.serving.log.records import Decision, unpack
-from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import ITEMS, Clock, create, play, rank, rounds, running
 
 

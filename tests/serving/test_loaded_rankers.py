@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Limits, RequestError, Unavailable
 from rankloop.serving.api import ResetRequest
-from rankloop.serving.errors import RequestError, Unavailable
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.records import Config, Decision, Entry

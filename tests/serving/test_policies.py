@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from rankloop.serving.admission import RequestError
 from rankloop.serving.api import ActivateRequest, FeedbackRequest, PolicyRequest, ResetRequest
-from rankloop.serving.errors import RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Policy, PolicyHistory, waiting_time
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from tests.serving.in_process import ask
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 CLICKS: dict[str, Any] = {"algorithm": "FTRLPBM", "parameters": {"n_positions": 3}}

@@ -14,19 +14,18 @@ from typer.testing import CliRunner
 
 from rankloop.cli import app
 from rankloop.serving import privacy
+from rankloop.serving.admission import Conflict, RequestError, TooLarge
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError, TooLarge
-from rankloop.serving.explain import explain_answer
 from rankloop.serving.log import records
 from rankloop.serving.log.export import answered_lists, positions
 from rankloop.serving.privacy import encrypted, read_context
 from rankloop.serving.retention import Retention, close_history
 from rankloop.serving.stores.backup import backup, restore
 from rankloop.serving.stores.contract import Store, StoreError, SubjectKey
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
-from rankloop.serving.views import decision_answer
+from rankloop.serving.views import decision_answer, explain_answer
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import adds_up, answer, create, play, rank, running
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Limits, NotFound, Unavailable
 from rankloop.serving.api import ActivateRequest, FeedbackRequest, ItemsRequest, PromoteRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import NotFound, Unavailable
 from rankloop.serving.http.app import App
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError

@@ -11,24 +11,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
+from rankloop.serving.admission import Conflict, Unavailable
 from rankloop.serving.api import FreezeRequest, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, Unavailable
 from rankloop.serving.log.export import answered_lists
 from rankloop.serving.log.verify import verify
 from rankloop.serving.retention import Retention, Trimming, close_history, read_retention
 from rankloop.serving.stores import segments
 from rankloop.serving.stores.backup import backup, restore
 from rankloop.serving.stores.contract import Damaged, Store, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.segments import read_manifest
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, rounds, running
 
@@ -491,59 +490,6 @@ def test_the_file_gives_its_space_back(tmp_path: Path) -> None:
             before = pages()
             await close_history(engine.store, "unwind", Retention(rows=4), now=0, expired_through=1 << 40)
             assert pages() < before / 3
-
-    play(story)
-
-
-def test_a_folder_of_format_2_is_read_as_it_is_and_brought_forward_by_the_service(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with running(SQLiteStore(tmp_path)) as engine:
-            await create(engine, policy=SHORT)
-            await rounds(engine, 3)
-        connection = apsw.Connection(str(tmp_path / "rankloop.db"))
-        connection.execute("DROP TABLE segment; DROP TABLE gap; PRAGMA user_version = 2")
-
-        def version() -> int:
-            ((found,),) = connection.execute("PRAGMA user_version")
-            return int(found)
-
-        assert await _problems(SQLiteStore(tmp_path, read_only=True)) == []
-        assert version() == 2
-        async with running(SQLiteStore(tmp_path)) as engine:
-            await _later(engine)
-            assert await _close(engine, rows=2)
-            await adds_up(engine)
-        assert version() == 3
-        connection.close()
-
-    play(story)
-
-
-def test_a_database_of_format_2_is_brought_forward(
-    postgresql: Server, fresh_schema: Callable[[], str], tmp_path: Path
-) -> None:
-    async def story() -> None:
-        schema = fresh_schema()
-
-        def store(**more: Any) -> PostgresStore:
-            return PostgresStore(
-                postgresql.url, schema=schema, database_clock=False, segments=tmp_path, **more
-            )
-
-        async with running(store()) as engine:
-            await create(engine, policy=SHORT)
-            await rounds(engine, 3)
-        postgresql.sql(
-            f"SET search_path TO {schema}; DROP TABLE segment, gap; UPDATE format SET version = 2; "
-            "ALTER TABLE ranker DROP COLUMN closed_through"
-        )
-        assert await _problems(store(migrate=False)) == []
-        assert postgresql.sql(f"SELECT version FROM {schema}.format") == "2"
-        async with running(store()) as engine:
-            await _later(engine)
-            assert await _close(engine, rows=2)
-            await adds_up(engine)
-        assert postgresql.sql(f"SELECT version FROM {schema}.format") == "4"
 
     play(story)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ from typer.testing import CliRunner
 from rankloop.cli import app as commands
 from rankloop.serving.admission import Limits
 from rankloop.serving.auth import Permission, delete_key, make_key, permission, read, write
+from rankloop.serving.engine import Engine
 from rankloop.serving.http import stream
 from rankloop.serving.http.app import App
 from rankloop.serving.http.endpoints import ENDPOINTS
+from rankloop.serving.stores.postgres import PostgresStore
 from tests.serving.in_process import ask
+from tests.serving.postgresql import Server
 from tests.serving.service import ITEMS, create, play, rank, running
 
 NEW = {"algorithm": "RTop1F", "items": ITEMS, "seed": 1}
@@ -121,6 +126,36 @@ def test_a_quota_of_rankers_holds_when_several_are_made_at_once() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_quota_of_rankers_holds_over_replicas(
+    postgresql: Server, fresh_schema: Callable[[], str], attempt: int
+) -> None:
+    async def story() -> None:
+        schema = fresh_schema()
+        stores = [PostgresStore(postgresql.url, schema=schema) for _ in range(3)]
+        async with contextlib.AsyncExitStack() as open_ones:
+            apps = []
+            for store in stores:
+                engine = Engine(store, housekeeping=False)
+                await engine.open()
+                open_ones.push_async_callback(engine.close)
+                apps.append(App(engine))
+            key = await make_key(stores[0], role="admin", at=1, rankers=["acme.*"], most_rankers=4)
+            for app in apps:
+                await app.access.refresh(stores[0])
+            made = await asyncio.gather(
+                *(
+                    ask(app, "POST", "/v1/rankers", {**NEW, "name": f"acme.{i}-{k}"}, key=key)
+                    for i in range(4)
+                    for k, app in enumerate(apps)
+                )
+            )
+            assert sorted(status for status, _ in made) == [201] * 4 + [429] * 8
+            assert len(await stores[0].rankers()) == 4
+
+    asyncio.run(story())
+
+
 def test_a_key_for_events_reports_and_does_nothing_else() -> None:
     async def story() -> None:
         async with running() as engine:
@@ -162,6 +197,27 @@ def test_a_deleted_key_hears_no_more_news(monkeypatch: pytest.MonkeyPatch) -> No
             await app.access.refresh(engine.store)
             async with asyncio.timeout(20):
                 assert (await listening)[0] == 200
+
+    play(story)
+
+
+def test_what_happens_after_a_key_was_deleted_is_not_told_to_its_holder() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "acme.home")
+            may = True
+            news = app.broadcast.listen(None, may=lambda: may)
+            assert b"health" in await anext(news)
+            assert b"acme.home" in await anext(news)
+            waiting = asyncio.ensure_future(anext(news, b"over"))
+            await asyncio.sleep(0)
+            may = False
+            app.broadcast.start()
+            await rank(engine, "secret", name="acme.home")
+            async with asyncio.timeout(20):
+                assert await waiting == b"over"
+            await app.broadcast.stop()
 
     play(story)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rankloop.rankers import PDGD
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import Matrix, RankRequest
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.records import Entry, Row
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores.sqlite import SQLiteStore

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import ItemsRequest, PolicyRequest, PromoteRequest, ResetRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, RequestError
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.views import decision_answer, ranker_answer
 from tests.serving.service import ITEMS, adds_up, answer, create, play, rank, running
@@ -241,7 +241,9 @@ def test_a_baseline_must_fill_the_list(baseline: list[str], words: str) -> None:
             with pytest.raises(RequestError, match=words) as refused:
                 await rank(engine, "d", "any", baseline=baseline)
             assert refused.value.field == "baseline"
-            with pytest.raises(RequestError, match="holdout must be a share") as refused:
+            with pytest.raises(
+                RequestError, match="holdout must be between 0 and 1, and below that"
+            ) as refused:
                 await create(engine, "more", algorithm="FTPL", items=ITEMS, policy={"holdout": 1.0})
             assert refused.value.field == "policy.holdout"
 

@@ -12,8 +12,8 @@ from rankloop.serving import webhooks
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.log.records import GATHER_SECONDS
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.webhooks import Webhooks, sign
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, create, play, rank
 
 SECRET = b"0123456789abcdef"
@@ -134,6 +134,9 @@ def test_signed_events_become_feedback_once(tmp_path: Path) -> None:
         assert (await post(app, "unwind/webhooks/shop", event, at=1))[0] == 401
         for signature in (b"\xff", b"t=1,v1=00", b"t=1000,v1=\xc3\xa9", b"t=1000,v1=\xff\x00", b"t=1000"):
             assert (await post(app, "unwind/webhooks/shop", event, signature=signature))[0] == 401
+        # Whoever made up a signature cannot fill the memory with a body.
+        made_up = b"t=1000,v1=" + b"0" * 64
+        assert (await post(app, "unwind/webhooks/shop", b" " * 100_001, signature=made_up))[0] == 413
         assert (await post(app, "unwind/webhooks/table", {"list": "two", "clicks": [0, 3]}))[0] == 422
         assert app.engine.rankers["unwind"].fold.counts.learnt == 2
         await adds_up(app.engine)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.text import Text
 from scipy import stats
 
 from rankloop import environments, rankers, simulation
@@ -438,3 +439,32 @@ def test_holms_rule() -> None:
     found = holm([math.nan, 0.02, 0.01])
     assert math.isnan(found[0])
     assert found[1:] == [0.02, 0.02]
+
+
+@pytest.mark.parametrize(("width", "inches"), [("column", 3.4), ("page", 7.0), (5.0, 5.0)])
+def test_a_figure_is_as_wide_as_a_paper_asks_and_its_type_is_readable(
+    width: float | str, inches: float, found: Comparison
+) -> None:
+    figure = found.plot(width=width)
+    assert figure.get_figwidth() == pytest.approx(inches)
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    assert min(text.get_fontsize() for text in texts) >= 7.0
+    dashes = {str(line._dash_pattern) for line in figure.get_axes()[0].get_lines()}
+    assert len(dashes) == 3  # one for each ranker: they differ in grey print, too
+
+
+def test_no_band_reaches_zero_on_a_logarithmic_axis() -> None:
+    worlds = {"gap": _gap}
+    few = simulation.compare(
+        {"random": BY_CHANCE, "FTRL": _ftrl}, worlds, rounds=300, seeds=2, points=10, level=0.99
+    )
+    mean, low, _ = mean_interval(few.values("gap", "random", "regret"), level=few.level)
+    assert (mean > 0.0).all()
+    assert (low < 0.0).any()  # two seeds say little
+    (axes,) = few.plot(log=True).get_axes()
+    assert axes.get_yscale() == "log"
+    for band in axes.collections:
+        assert all((path.vertices[:, 1] > 0.0).all() for path in band.get_paths())
+    with pytest.raises(ValueError, match="width must be one of"):
+        few.plot(width="colum")

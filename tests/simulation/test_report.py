@@ -1,4 +1,4 @@
-"""The report on a search: rows for every run, a figure, and a page that needs nothing else."""
+"""The report on a search: rows for every run, and a page that needs nothing else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_same_search_gives_the_same_files_and_the_page_fetches_nothing(
     found: Tuning, tmp_path: Path
 ) -> None:
     pages = [report.write_tuning_report(found, tmp_path / name) for name in ("one", "two")]
-    names = {"runs.parquet", "search.png", "search.svg", "report.html"}
+    names = {"runs.parquet", "report.html"}
     assert {path.name for path in pages[0].parent.iterdir()} == names
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
@@ -52,10 +52,3 @@ def test_the_same_search_gives_the_same_files_and_the_page_fetches_nothing(
     assert "&lt;plain&gt;" in page
     assert "<plain>" not in page
     assert f"dial={found.arguments['dial']!r}" in page
-
-
-def test_every_dot_is_in_its_panel(found: Tuning) -> None:
-    first, second = report.draw_tuning(found).get_axes()
-    assert [len(axes.collections) for axes in (first, second)] == [len(found.tried)] * 2
-    labels = [tick.get_text() for tick in second.get_xticklabels()]
-    assert {"<plain>", "None"} <= set(labels)

@@ -87,16 +87,7 @@ def _read(year: str) -> tuple[Statement, ...]:
 def statements(
     *, paper: str | None = None, status: str | None = None, word: str | None = None
 ) -> list[Statement]:
-    """The statements, in the order of the papers.
-
-    Parameters
-    ----------
-    paper : str, optional
-        Only of this paper, by its year.
-    status : str, optional
-        Only with this status.
-    word : str, optional
-        Only those with this text in them, in any field, capital or not.
+    """The statements in the order of the papers: of one `paper` (its year), of one `status`, with `word` in any field.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What `fit-clicks` and `evaluate` found: in words, for programs, as a picture, and as a file of parameters."""
+"""What `fit-clicks` found: in words, for programs, and as a file of parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -22,10 +22,9 @@ from rankloop.logs.click_models import FULL_NAMES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rankloop.feedback import ClickLog, LoggedLists, Sessions
+    from rankloop.feedback import ClickLog, Sessions
 
 _MOST_ROWS = 20  # of items in words and in the picture
-LOGGED = "as logged"
 
 
 class CountsReport:
@@ -211,60 +210,11 @@ class PagesReport:
             **fitted.saved().provenance,
         }
 
-    def write(self, out: Path) -> tuple[Path, Path]:
-        stem = _stem(self.log, out)
-        parameters, picture = out / f"{stem}-{self.fitted.name}.json", out / f"{stem}-models.png"
+    def write(self, out: Path) -> tuple[Path, None]:
+        """Write the parameters to the folder `out`; there is no picture."""
+        parameters = out / f"{_stem(self.log, out)}-{self.fitted.name}.json"
         self.fitted.saved().save(parameters)
-        plotting.save(draw_models(self.compared, self.fitted.log), picture, ending="png")
-        return parameters, picture
-
-
-def draw_models(compared: logs.ModelComparison, log: Sessions) -> Figure:
-    """How far each model is behind the best, and how often users look at each position under some of them."""
-    late = 1.0 - compared.first
-    order = np.argsort(compared.behind, kind="stable")
-    shown = [k for k in order if compared.behind[k] <= 10.0 * np.median(compared.behind) + 1e-9]
-    beyond = [f"{compared.fits[k].name} ({compared.behind[k]:.2f})" for k in order if k not in shown]
-    left_out = f" Too far behind to be drawn: {', '.join(beyond)}." if beyond else ""
-    figure, (left, right) = plotting.canvas(
-        title="Which model predicts the clicks of later pages",
-        subtitle=f"{log.name}: {log.n_rows:,} pages, {int(log.clicks.sum()):,} clicks",
-        caption=(
-            f"Models fitted to the first {compared.first:.0%} of the pages and tried on the last {late:.0%}. Left: the"
-            " log likelihood of a page that is lost against the best model, in nats, with two standard errors; less is"
-            f" better.{left_out} Right: how often users look at each position, by the model advised"
-            f" ({compared.best}), by the position-based one, and the raw click rate, each relative to its largest."
-        ),
-        width=11.0,
-        height=5.2,
-        columns=2,
-    )
-    for row, k in enumerate(shown[::-1]):
-        is_best = compared.fits[k].name == compared.best
-        plotting.dot(
-            left,
-            float(compared.behind[k]),
-            row,
-            error=2.0 * float(compared.behind_error[k]),
-            colour=plotting.ORANGE if is_best else plotting.BLUE,
-            filled=is_best,
-        )
-    plotting.name_axes(left, x="log likelihood of a page behind the best", y="")
-    plotting.row_axis(left, [compared.fits[k].name for k in shown])
-    places = np.arange(1, log.n_positions + 1)
-    by_name = {fit.name: fit for fit in compared.fits}
-    for name, label, colour, dashed in (
-        (compared.best, compared.best, plotting.ORANGE, False),
-        ("pbm", "pbm", plotting.BLUE, False),
-        ("rctr", "click rate", plotting.MUTED, True),
-    ):
-        if name in by_name:
-            looks = by_name.pop(name).examination  # drawn once, also where the best is one of the others
-            plotting.curve(right, places, looks, label=label, colour=colour, dashed=dashed)
-    plotting.name_axes(right, x="position", y="examination")
-    right.set_ylim(bottom=0.0)
-    right.xaxis.set_major_locator(MaxNLocator(10, integer=True))
-    return plotting.finish(figure)
+        return parameters, None
 
 
 Report = CountsReport | PagesReport
@@ -283,76 +233,3 @@ def _table(*headings: str) -> Table:
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="left" if place == 0 else "right")
     return table
-
-
-class Answer(NamedTuple):
-    """What one estimator says of one ranker, or why it does not."""
-
-    ranker: str
-    value: logs.Evaluation | None
-    words: str
-
-    def sentence(self, unit: str) -> str:
-        """The estimate with all that it stands on."""
-        if (value := self.value) is None:
-            return self.words
-        words = (
-            f"{value.value:.4f} {unit}, {value.confidence:.0%} interval {value.low:.4f} to {value.high:.4f}"
-        )
-        words += f", effective size {value.effective_size:,.0f} of {value.n_rows:,}"
-        if value.draw_error:
-            error, of_lists = value.standard_error, value.draw_error
-            words += f", standard error {error:.4f} of which drawing lists is {of_lists:.4f}"
-        if value.bias:
-            words += f", of which clipping may be {value.bias:.4f}"
-        return words + (f"; warning: {self.words}" if self.words else "")
-
-
-def unit_of(lists: LoggedLists) -> str:
-    """What the numbers count: in a table each row is one item at its position."""
-    one_by_one = lists.items.shape[1] == 1 and lists.n_positions > 1
-    return "clicks an impression" if one_by_one else "clicks a list"
-
-
-def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
-    """The estimates for programs."""
-    names = ("value", "low", "high", "standard_error", "effective_size", "mean_weight", "bias", "draw_error")
-    return {
-        "log": lists.name,
-        "rows": lists.n_rows,
-        "unit": unit_of(lists),
-        "estimator": estimator,
-        "rankers": [
-            {"ranker": answer.ranker, "words": answer.words}
-            | ({} if answer.value is None else {name: getattr(answer.value, name) for name in names})
-            for answer in answers
-        ],
-    }
-
-
-def draw_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> Figure:
-    """The estimates with their intervals, a row for each ranker that the log can tell of."""
-    known = [(answer.ranker, answer.value) for answer in answers if answer.value is not None]
-    silent = [answer.ranker for answer in answers if answer.value is None]
-    left_out = f" The log cannot tell of {', '.join(silent)}." if silent else ""
-    figure, (axes,) = plotting.canvas(
-        title="What the log says of other rankers",
-        subtitle=f"{lists.name}: {lists.n_rows:,} lists",
-        caption=(
-            f"{unit_of(lists).capitalize()} by the {estimator} estimator; "
-            f"bars are {known[0][1].confidence:.0%} intervals.{left_out}"
-        ),
-        height=2.6 + 0.45 * len(known),
-    )
-    for row, (name, value) in enumerate(known[::-1]):
-        plotting.dot(
-            axes,
-            value.value,
-            row,
-            error=(value.high - value.low) / 2,
-            colour=plotting.MUTED if name == LOGGED else plotting.BLUE,
-            filled=name != LOGGED,
-        )
-    plotting.name_axes(axes, x=unit_of(lists), y="")
-    plotting.row_axis(axes, [Path(name).name for name, _ in known])
-    return plotting.finish(figure)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer import Argument, Option
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankloop.base import Ranker
-    from rankloop.cli.click_reports import Answer, Report
-    from rankloop.data.clicks import Progress
+    from rankloop.cli.click_reports import Report
     from rankloop.feedback import LoggedLists
+    from rankloop.logs import Evaluation
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,8 @@ class Counting:
     clip: Annotated[
         bool, Option("--clip", help="Count more clicks than impressions as clicked every time.")
     ] = False
-    resume: Annotated[
-        Path | None, Option(help="Folder for the counts of finished files, to go on after an interruption.")
-    ] = None
     # Polars counts every log: these are ignored, with a warning, and will go.
+    resume: Annotated[Path | None, Option(hidden=True)] = None
     engine: Annotated[str, Option(hidden=True)] = "polars"
     memory_limit: Annotated[str | None, Option(hidden=True)] = None
     spill_to: Annotated[Path | None, Option(hidden=True)] = None
@@ -100,8 +97,8 @@ def fit_clicks(
 ) -> None:
     """Estimate a click model from a log: what users like, and where they look.
 
-    Prints it, draws it, and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without
-    [b]--model[/b] it is the position-based model, from counts. With [b]--model all[/b] ten models are fitted to the
+    Prints it and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without [b]--model[/b] it
+    is the position-based model, from counts, and is drawn, too. With [b]--model all[/b] ten models are fitted to the
     first pages and compared on the later ones; the file is then one for [b]feedback.read_model[/b].
 
     [b]Examples[/b]
@@ -127,10 +124,8 @@ def fit_clicks(
         reading = {"format": shape, "columns": named_columns(columns or ()), "first_position": first_position}
         if model is None:
             report = _fit_counts(paths, selection, counting, smoothing, reading)
-        elif counting.clip or counting.resume is not None or counting.engine != "polars":
-            raise ValueError(
-                "--clip, --resume and --engine are for counts, and --model reads pages: leave one of them out"
-            )
+        elif counting.clip:
+            raise ValueError("--clip is for counts, and --model reads pages: leave one of them out")
         else:
             report = _fit_pages(paths, selection, model, smoothing, reading)
     except ValueError as error:
@@ -141,7 +136,8 @@ def fit_clicks(
         return
     report.tell(plain_console())
     typer.echo(f"Parameters: {parameters}")
-    typer.echo(f"Picture: {picture}")
+    if picture is not None:
+        typer.echo(f"Picture: {picture}")
 
 
 def _fit_counts(
@@ -150,10 +146,11 @@ def _fit_counts(
     from rankloop import data
     from rankloop.cli.click_reports import CountsReport
 
-    progress = _show if sys.stderr.isatty() else None
-    if counting.engine != "polars" or counting.memory_limit is not None or counting.spill_to is not None:
-        typer.echo("--engine, --memory-limit and --spill-to are ignored: Polars counts every log", err=True)
-    log = data.read_clicks(paths, progress=progress, clip=counting.clip, resume=counting.resume, **reading)
+    ignored = (counting.resume, counting.memory_limit, counting.spill_to)
+    if counting.engine != "polars" or any(one is not None for one in ignored):
+        said = "--resume, --engine, --memory-limit and --spill-to are ignored: Polars counts every log"
+        typer.echo(said, err=True)
+    log = data.read_clicks(paths, clip=counting.clip, **reading)
     return CountsReport(log.select(**asdict(selection)), smoothing=smoothing)
 
 
@@ -206,15 +203,49 @@ def in_options(error: ValueError) -> str:
     return message.replace("first_position=", "--first-position ")
 
 
-def _show(progress: Progress) -> None:
-    if progress.done == progress.total:
-        sys.stderr.write("\r\x1b[K")
-    else:
-        left = progress.seconds_left
-        time_left = f", {left / 60:.0f} min left" if 90 <= left < float("inf") else f", {left:.0f} s left"
-        share = f"{progress.done / max(progress.total, 1):.0%} counted"
-        sys.stderr.write(f"\r\x1b[K{share}{time_left if left < float('inf') else ''}: {progress.file.name}")
-    sys.stderr.flush()
+class Answer(NamedTuple):
+    """What one estimator says of one ranker, or why it does not."""
+
+    ranker: str
+    value: Evaluation | None
+    words: str
+
+    def sentence(self, unit: str) -> str:
+        """The estimate with all that it stands on."""
+        if (value := self.value) is None:
+            return self.words
+        words = (
+            f"{value.value:.4f} {unit}, {value.confidence:.0%} interval {value.low:.4f} to {value.high:.4f}"
+        )
+        words += f", effective size {value.effective_size:,.0f} of {value.n_rows:,}"
+        if value.draw_error:
+            error, of_lists = value.standard_error, value.draw_error
+            words += f", standard error {error:.4f} of which drawing lists is {of_lists:.4f}"
+        if value.bias:
+            words += f", of which clipping may be {value.bias:.4f}"
+        return words + (f"; warning: {self.words}" if self.words else "")
+
+
+def unit_of(lists: LoggedLists) -> str:
+    """What the numbers count: in a table each row is one item at its position."""
+    one_by_one = lists.items.shape[1] == 1 and lists.n_positions > 1
+    return "clicks an impression" if one_by_one else "clicks a list"
+
+
+def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
+    """The estimates for programs."""
+    names = ("value", "low", "high", "standard_error", "effective_size", "mean_weight", "bias", "draw_error")
+    return {
+        "log": lists.name,
+        "rows": lists.n_rows,
+        "unit": unit_of(lists),
+        "estimator": estimator,
+        "rankers": [
+            {"ranker": answer.ranker, "words": answer.words}
+            | ({} if answer.value is None else {name: getattr(answer.value, name) for name in names})
+            for answer in answers
+        ],
+    }
 
 
 def evaluate(
@@ -242,7 +273,6 @@ def evaluate(
         ),
     ] = True,
     seed: Annotated[int, Option(help="Seed of the rankings that a ranker is asked for.")] = 0,
-    out: Annotated[Path, Option(help="Folder for the picture.")] = Path("results/evaluate"),
     as_json: ResultAsJson = False,
 ) -> None:
     """Estimate from a log what other rankers would have earned, in clicks a list.
@@ -261,22 +291,18 @@ def evaluate(
 
       rankloop evaluate documents.jsonl --ranker pdgd.npz --ranker 0.5,-1.2 --no-explore
     """
-    require("matplotlib", "polars", extra="data,plot", for_="evaluate")
-    from rankloop import data, logs, plotting
+    require("polars", extra="data", for_="evaluate")
+    from rankloop import data, logs
     from rankloop.arguments import one_of
-    from rankloop.cli.click_reports import LOGGED, Answer, draw_answers, plain_answers, unit_of
     from rankloop.logs.off_policy import ESTIMATORS
 
     if not log.is_file():
         raise ValueError(f"there is no file {log}")
     one_of("estimator", estimator, ESTIMATORS)
     lists = data.read_logged_lists(log, first_position=first_position)
-    answers = [Answer(LOGGED, logs.on_policy(lists, confidence=confidence), "")]
+    answers = [Answer("as logged", logs.on_policy(lists, confidence=confidence), "")]
     how = {"estimator": estimator, "confidence": confidence, "explore": explore, "seed": seed}
     answers += [_value(text, lists, how) for text in ranker]
-    out.mkdir(parents=True, exist_ok=True)
-    picture = out / f"{lists.name}-{estimator}.png"
-    plotting.save(draw_answers(answers, lists, estimator), picture, ending="png")
     if as_json:
         typer.echo(json.dumps(plain_answers(answers, lists, estimator), indent=2, ensure_ascii=False))
         return
@@ -284,12 +310,10 @@ def evaluate(
     width = max(len(answer.ranker) for answer in answers)
     for answer in answers:
         typer.echo(f"{answer.ranker:<{width}}  {answer.sentence(unit_of(lists))}")
-    typer.echo(f"Picture: {picture}")
 
 
 def _value(text: str, lists: LoggedLists, how: dict[str, Any]) -> Answer:
     from rankloop import logs
-    from rankloop.cli.click_reports import Answer
 
     policy = _policy(text, lists)
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""The commands `rankloop classify`, `rankloop verify-proof` and `rankloop rates`: answers in words and pictures.
+"""The commands `rankloop classify`, `rankloop verify-proof` and `rankloop rates`: answers in words.
 
 Each command imports what it needs when it is called, so that help is quick.
 """
@@ -24,10 +24,9 @@ from rankloop.cli.settings import (
     plain_console,
     say,
 )
-from rankloop.extras import counted, require
+from rankloop.extras import counted
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Console
 
     from rankloop.games import Game, Verdict
@@ -52,11 +51,11 @@ def classify(
             help="What is seen instead of the top: first click, position 2, preference 1 2, noisy clicks 1 4/5 1/5."
         ),
     ] = None,
-    game: Annotated[Path | None, Option(help="A game of your own, CSV or npz, instead of a measure.")] = None,
+    game: Annotated[Path | None, Option(help="A game of your own, CSV, instead of a measure.")] = None,
     route: Annotated[str, Option(help="Method: auto, cells (all orders, few items) or structure.")] = "auto",
     witness: Annotated[Path | None, Option(help="Write the proof, as JSON, to this file.")] = None,
     play: Annotated[
-        bool, Option("--play", help="Also play the game in three worlds, and draw the regret.")
+        bool, Option("--play", help="Also play the game in three worlds, and tell the regret.")
     ] = False,
     rounds: Annotated[int, Option(help="Rounds to play.", min=1)] = 10_000,
     seed: Annotated[int, Option(help="Seed of what is played.", min=0)] = 1,
@@ -116,7 +115,7 @@ def classify(
 def verify_proof(
     file: Annotated[Path, Argument(help="A proof that `rankloop classify --witness` wrote.")],
     game: Annotated[
-        Path | None, Option(help="The game that the proof is about, CSV or npz, if it is your own.")
+        Path | None, Option(help="The game that the proof is about, CSV, if it is your own.")
     ] = None,
 ) -> None:
     """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.
@@ -169,7 +168,6 @@ def rates(
     ] = None,
     grades: GradesOption = 2,
     route: Annotated[str, Option(help="structure, or cells for a few items.")] = "structure",
-    picture: Annotated[Path | None, Option(help="Also draw the table to this file (png or svg).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """How fast each measure can be learnt, for every number of items that reveal their relevance.
@@ -178,14 +176,11 @@ def rates(
 
       rankloop rates --items 4
 
-      rankloop rates --items 8 --measure ndcg --measure dcg@3 --picture rates.png
+      rankloop rates --items 8 --measure ndcg --measure dcg@3
     """
     from rankloop.games.classify import rates as find
 
     rows = find(n_items=items, names=measure, grades=grades, route=route)
-    if picture is not None:
-        require("matplotlib", extra="plot", for_="--picture")
-        save_rates(rows, picture)
     if as_json:
         plain = [{"measure": row.measure, "classes": row.classes, "sources": row.sources} for row in rows]
         typer.echo(json.dumps({"items": items, "grades": grades, "rates": plain}, indent=2))
@@ -248,7 +243,7 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
     return plain
 
 
-_WORLDS = {"far from the wall": (0.5, "green"), "nearer": (0.12, "yellow"), "near": (0.03, "red")}
+_WORLDS = {"far from the wall": 0.5, "nearer": 0.12, "near": 0.03}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +251,6 @@ class Played:
     """A run of `games.Player` in one world of a game, and the bound on its regret that the player computed."""
 
     world: str
-    colour: str
     trace: Trace
     bound: float
 
@@ -280,32 +274,19 @@ def play_game(game: Game, *, rounds: int, seed: int) -> list[Played]:
 
     verdict = games.classify(game, route="cells")
     worlds = {
-        name: (near_wall(game, verdict, share), colour)
-        for name, (share, colour) in _WORLDS.items()
-        if verdict.neighbours
-    } or {"any world": (np.full(game.n_outcomes, 1 / game.n_outcomes), "green")}
+        name: near_wall(game, verdict, share) for name, share in _WORLDS.items() if verdict.neighbours
+    } or {"any world": np.full(game.n_outcomes, 1 / game.n_outcomes)}
     played = []
-    for name, (chances, colour) in worlds.items():
+    for name, chances in worlds.items():
         player, world = games.Player(game, verdict=verdict), games.GameWorld(game, chances=chances)
-        trace = simulation.play(player, world, rounds=rounds, seed=seed, points=200, progress=False)
-        played.append(Played(name, colour, trace, player.regret_bound()))
+        trace = simulation.play(player, world, rounds=rounds, seed=seed, points=1, progress=False)
+        played.append(Played(name, trace, player.regret_bound()))
     return played
 
 
 def tell_played(played: list[Played], *, console: Console) -> None:
-    """The chart, and a line for each world."""
-    from rankloop.cli.charts import Line, line_chart
-
-    rounds, first = played[0].trace.n_rounds, float(played[0].trace.rounds[0])
-    say(console, f"\nRegret of games.Player over {rounds:,} rounds:")
-    if first < rounds:
-        lines = [
-            Line(one.world, one.colour, one.trace.rounds.tolist(), one.trace.regret.tolist())
-            for one in played
-        ]
-        most = max(1e-9, *(float(one.trace.regret.max()) for one in played))
-        least = min(0.0, *(float(one.trace.regret.min()) for one in played))
-        console.print(line_chart(lines, x_range=(first, rounds), y_range=(least, most)), soft_wrap=True)
+    """A line for each world."""
+    say(console, f"\nRegret of games.Player over {played[0].trace.n_rounds:,} rounds:")
     for one in played:
         say(console, f"{one.world}: regret {one.trace.total_regret:.1f}, bound {one.bound:.1f}")
 
@@ -318,7 +299,7 @@ def tell_rates(rows: list[Row], *, console: Console) -> None:
 
     from rankloop.games.classify import LATER, OURS, PAPER, SOURCES
 
-    marks = rate_marks()
+    marks = {PAPER: "", LATER: "'", OURS: "*"}
     m = len(rows[0].classes)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(f"{m} items", no_wrap=True)
@@ -338,60 +319,3 @@ def tell_rates(rows: list[Row], *, console: Console) -> None:
     for source in (PAPER, LATER, OURS):
         if source in present:
             say(console, f"{marks[source] or 'no mark'}: {SOURCES[source]}")
-
-
-def rate_marks() -> dict[str, str]:
-    """What is written behind a rate to say where it comes from."""
-    from rankloop.games.classify import LATER, OURS, PAPER
-
-    return {PAPER: "", LATER: "'", OURS: "*"}
-
-
-def draw_rates(rows: list[Row]) -> Figure:
-    """The table of rates as a picture."""
-    from matplotlib.patches import Rectangle
-
-    from rankloop import plotting
-    from rankloop.games.classify import LATER, OURS, PAPER, SOURCES
-
-    colours = {"trivial": plotting.GRID, "easy": "#cdeadf", "hard": "#f6e3b4", "hopeless": "#f3c7b5"}
-    written = {"trivial": "0", "easy": "√T", "hard": "$T^{2/3}$", "hopeless": "T"}
-    m = len(rows[0].classes)
-    marks = rate_marks()
-    figure, (axes,) = plotting.canvas(
-        title=f"What can be learnt about {m} items from the top k",
-        subtitle="smallest possible regret after T rounds, in the worst case",
-        caption="Each row is a measure, each column a number k of items, from the top, that reveal their relevance. "
-        f"No mark: {SOURCES[PAPER]}. Prime: {SOURCES[LATER]}. Star: {SOURCES[OURS]}.",
-        width=max(6.4, 3.0 + 0.75 * m),
-        height=1.9 + 0.36 * len(rows),
-    )
-    left = 1.75 / figure.get_figwidth()
-    place = axes.get_position()
-    axes.set_position((left, place.y0 - 0.02, 1 - left - 0.25 / figure.get_figwidth(), place.height + 0.02))
-    for y, row in enumerate(rows):
-        for x, (class_, source) in enumerate(zip(row.classes, row.sources, strict=True)):
-            axes.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, color=colours[class_], linewidth=0))
-            word = written[class_] + marks[source]
-            axes.text(x, y, word, ha="center", va="center", size=plotting.TICK_SIZE, color=plotting.INK)
-    axes.set_xlim(-0.5, m - 0.5)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xticks(
-        range(m), [f"k = {k}" for k in range(1, m + 1)] if m <= 8 else [str(k) for k in range(1, m + 1)]
-    )
-    axes.set_yticks(range(len(rows)), [row.measure for row in rows])
-    axes.tick_params(length=0)
-    axes.grid(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    return figure
-
-
-def save_rates(rows: list[Row], path: Path) -> None:
-    """Write the picture; the ending of the name, png or svg, says which kind."""
-    from rankloop import plotting
-
-    ending = path.suffix.removeprefix(".").lower()
-    if ending not in ("png", "svg"):
-        raise ValueError(f"the picture must end in .png or .svg, got {str(path)!r}")
-    plotting.save(draw_rates(rows), path, ending=ending)

@@ -38,13 +38,14 @@ from rankloop.cli.settings import (
     say,
     started,
 )
-from rankloop.extras import local_folder, require
+from rankloop.extras import MissingExtra, local_folder, require
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rankloop.advice import Advice
     from rankloop.compiled import CompiledEnvironment
+    from rankloop.measures import Measure
 
 
 class Kind(StrEnum):
@@ -68,8 +69,6 @@ def list_things(
 
       rankloop list measures --json
     """
-    from rankloop.cli.tables import describe
-
     listed = {each.value: describe(each.value) for each in ([kind] if kind else list(Kind))}
     if as_json:
         typer.echo(json.dumps(listed[kind.value] if kind else listed, indent=2, ensure_ascii=False))
@@ -80,6 +79,48 @@ def list_things(
         console.print(f"[bold]{heading}[/bold]")
         for name, description in entries.items():
             say(console, f"  {name:<{width}}  {description}")
+
+
+def describe(kind: str) -> dict[str, str]:
+    """Everything of a kind, each with one line: rankers, environments, measures or experiments."""
+    if kind == "rankers":
+        from rankloop.rankers import registry
+
+        return {name: _ranker_line(name) for name in registry.names()}
+    if kind == "environments":
+        return environment_names()
+    if kind == "measures":
+        from rankloop import measures
+
+        return dict(_measure_line(measures.get(name)) for name in measures.names())
+    if kind == "experiments":
+        from rankloop import experiments
+
+        try:
+            return {name: experiments.get(name).title for name in experiments.names()}
+        except MissingExtra as missing:  # what there is can be listed all the same
+            return dict.fromkeys(experiments.names(), str(missing))
+    raise ValueError(f"kind must be one of rankers, environments, measures, experiments, got {kind!r}")
+
+
+def _ranker_line(name: str) -> str:
+    from rankloop.rankers import registry
+
+    try:
+        return (inspect.getdoc(registry.find(name)) or "").split("\n\n")[0].replace("\n", " ")
+    except ValueError as error:  # of another package, which may be broken; the list is not
+        return f"cannot be used: {error}"
+
+
+def _measure_line(measure: Measure) -> tuple[str, str]:
+    traits = [
+        "loss" if measure.is_loss else "gain",
+        "linear in the relevance" if measure.linear else "not linear in the relevance",
+    ]
+    if measure.binary:
+        traits.append("binary relevance only")
+    ending = {"none": "", "optional": "[@k]", "required": "@k"}[measure.cutoffs]
+    return measure.family + ending, ", ".join(traits)
 
 
 def simulate(
@@ -285,10 +326,13 @@ def demo(
     from rankloop import experiments
 
     experiments.check_installed()
-    from rankloop.cli.charts import play_demo
     from rankloop.cli.papers import Reproduction, run_experiments
 
-    play_demo(console=plain_console())
+    typer.echo("TopFTRL learns from the relevance of the top item alone, of ten:")
+    told = simulate_one(
+        ranker="TopFTRL", environment="noisy-halves", rounds=1_000_000, seed=1, console=plain_console()
+    )
+    typer.echo(f"Average DCG regret after {told['rounds']:,} users: {told['average_regret']:.4f}")
     run_experiments(["top1-2015-fig1", "top1-2015-fig2"], Reproduction(quick=True, out=str(out)))
 
 
@@ -312,6 +356,10 @@ def advise(
         str | None, Option(help="Chance that each position is looked at, as 1,0.5,0.3.")
     ] = None,
     replicas: Annotated[bool, Option("--replicas", help="Several processes will serve it.")] = False,
+    late: Annotated[
+        bool | None, Option("--late/--in-time", help="Many lists are shown before feedback on one comes.")
+    ] = None,
+    arrivals: Annotated[bool | None, Option("--arrivals/--same-items", help="Items come and go.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Which ranker to take: its arguments, its guarantee, its measured regret and the next best.
@@ -333,9 +381,15 @@ def advise(
     known = None if examination is None else _numbers(examination)
     observed = feedback if feedback is not None else _ask("What do you observe?", FEEDBACK, "--feedback")
     one_of("feedback", observed, FEEDBACK)
+    who = users if users is not None else _ask("Your users", USERS, "--users")
+    if observed == "clicks" and not features and sys.stdin.isatty():
+        if late is None:
+            late = typer.confirm("Are many lists shown before feedback on one comes?", default=False)
+        if arrivals is None:
+            arrivals = typer.confirm("Do items come and go?", default=False)
     advice = choose(
         observed,
-        users=users if users is not None else _ask("Your users", USERS, "--users"),
+        users=who,
         n_items=items,
         n_positions=positions if positions is not None or known is None else len(known),
         k=top,
@@ -345,6 +399,8 @@ def advise(
         per_day=per_day,
         examination=known,
         replicas=replicas,
+        late=bool(late),
+        arrivals=bool(arrivals),
     )
     if as_json:
         typer.echo(json.dumps(_plain_advice(advice), indent=2))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,16 +19,19 @@ from rankloop.cli.settings import (
     WhereOption,
     check_address,
     interruption_told,
-    named_values,
     offer_experiments,
     plain_console,
     say,
     started,
 )
-from rankloop.extras import local_folder
+from rankloop.extras import counted, local_folder
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from rankloop.claims import Statement
+    from rankloop.experiments.experiment import Experiment, Job
+    from rankloop.experiments.harness.reproduce import Verdict
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,7 @@ class Reproduction:
     """How experiments are run, and what becomes of their results."""
 
     quick: Annotated[bool, Option("--quick", help="A small version that takes seconds.")] = False
-    listed: Annotated[bool, Option("--list", help="Only tell how long each would take on this machine.")] = (
-        False
-    )
+    listed: Annotated[bool, Option("--list", help="Only tell how many jobs of each are left.")] = False
     out: Annotated[str, Option(help="Folder for results and report.")] = "results"
     jobs: Annotated[int | None, Option(help="Jobs to run at once.", show_default="one for each core")] = None
     fresh: Annotated[bool, Option("--fresh", help="Run finished jobs again, too.")] = False
@@ -48,13 +48,6 @@ class Reproduction:
     also: Annotated[
         list[str] | None,
         Option(metavar="RANKER", help="A further ranker for a comparison, such as mypkg.rankers:Mine."),
-    ] = None
-    dataset: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=PATH",
-            help="LETOR data, or for pbm-2022-fig2 a click log, to play instead. Repeat for several.",
-        ),
     ] = None
     pdf: Annotated[bool, Option("--pdf", help="Figures as PDF, too.")] = False
     no_titles: Annotated[
@@ -89,10 +82,6 @@ def reproduce(
 
       rankloop reproduce pbm-2022-fig1 --quick --also mypkg.rankers:Mine
 
-      rankloop reproduce oltr-comparison --dataset my=path/to/letor.txt
-
-      rankloop reproduce pbm-2022-fig2 --dataset my=path/to/clicks.jsonl
-
       rankloop reproduce top1-2015-fig1 --pdf --no-titles
     """
     from rankloop import experiments
@@ -100,8 +89,6 @@ def reproduce(
     if how.jobs is not None and how.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {how.jobs}")
     check_address(how.executor, how.address)
-    if how.quick and how.listed:
-        raise ValueError("--list tells of the full versions, --quick takes seconds: choose one of them")
     if not names and not how.listed:
         raise ValueError(f"name an experiment: {', '.join(experiments.names())}, or all")
     chosen = list(dict.fromkeys(names or ["all"]))
@@ -111,40 +98,23 @@ def reproduce(
     run_experiments(experiments.names() if "all" in chosen else chosen, how)
 
 
-def named_paths(texts: Sequence[str]) -> dict[str, str]:
-    """Data sets from ``my=path/to/letor.txt``."""
-    named: dict[str, str] = {}
-    for name, path in named_values("--dataset", texts, form="NAME=PATH, such as my=letor.txt"):
-        if name in named:
-            raise ValueError(f"--dataset names {name!r} twice")
-        named[name] = path
-    return named
-
-
 def run_experiments(names: list[str], how: Reproduction) -> None:
     """Run experiments, tell what each found, and write the report; exits with 1 where a claim does not hold."""
     from rankloop import experiments
 
     experiments.check_installed()
-    from rankloop.cli.tables import tell, tell_times
     from rankloop.experiments.harness.report import write_report
     from rankloop.experiments.harness.reproduce import reproduce as run
 
     console = plain_console()
-    datasets = named_paths(how.dataset or ())
     # All of them first: what one refuses is told before another has run.
-    chosen = [(name, experiments.get(name, also=how.also or (), datasets=datasets)) for name in names]
+    chosen = [(name, experiments.get(name, also=how.also or ())) for name in names]
     jobs = {name: one.jobs(quick=how.quick) for name, one in chosen if one.missing() is None}
     folder = local_folder(how.out)
-    times = partial(tell_times, chosen, jobs, out=folder, fresh=how.fresh, console=console)
     if how.listed:
-        times(workers=how.jobs, always=True)
+        tell_jobs(chosen, jobs, out=folder, fresh=how.fresh, console=console)
         return
-    with ExitStack() as stack:
-        executor = stack.enter_context(started(how.executor, how.address, workers=how.jobs))
-        if not how.quick:
-            workers = how.jobs if isinstance(executor, str) else getattr(executor, "workers", how.jobs)
-            times(workers=workers, always=False)
+    with started(how.executor, how.address, workers=how.jobs) as executor:
         all_hold = True
         for name, experiment in chosen:
             if name not in jobs:
@@ -169,6 +139,41 @@ def run_experiments(names: list[str], how: Reproduction) -> None:
         raise typer.Exit(1)
 
 
+def tell(verdict: Verdict, *, console: Console) -> None:
+    """The claims of one experiment, a line for each."""
+    from rankloop.simulation.play import duration
+
+    held = sum(claim.holds for claim in verdict.claims)
+    resumed = f", {verdict.resumed} of them resumed" if verdict.resumed else ""
+    work = f"{verdict.ran + verdict.resumed} jobs{resumed}, {duration(verdict.seconds)} of computing"
+    say(console, f"{verdict.experiment}: {held} of {len(verdict.claims)} claims hold ({work})")
+    for claim in verdict.claims:
+        word = "holds " if claim.holds else "BROKEN"
+        say(console, f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]")
+    for note in verdict.notes:
+        say(console, f"  {note}")
+
+
+def tell_jobs(
+    chosen: Sequence[tuple[str, Experiment]],
+    jobs: Mapping[str, Sequence[Job]],
+    *,
+    out: Path,
+    fresh: bool,
+    console: Console,
+) -> None:
+    """A line for each experiment: how many of its jobs are left; one that is not among `jobs` lacks something."""
+    from rankloop.experiments.harness.reproduce import unfinished
+
+    width = max(len(name) for name, _ in chosen)
+    for name, experiment in chosen:
+        if name not in jobs:
+            say(console, f"{name:<{width}}  skipped, {experiment.missing()}")
+        else:
+            todo = jobs[name] if fresh else unfinished(experiment, jobs[name], out=out)
+            say(console, f"{name:<{width}}  {len(todo)} of {counted(len(jobs[name]), 'job')} left")
+
+
 def claims(
     word: Annotated[
         str | None, Argument(help="Only statements with this text in them.", show_default="all")
@@ -181,7 +186,6 @@ def claims(
         Option(help="Only verified, corrected, background or 'cannot be judged here'.", show_default="all"),
     ] = None,
     as_json: JsonFlag = False,
-    markdown: Annotated[bool, Option("--markdown", help="As the page docs/claims.md.")] = False,
 ) -> None:
     """Every statement of the papers: where it stands, what became of it, and which test decides it.
 
@@ -195,13 +199,9 @@ def claims(
     """
     from rankloop.claims import statements
 
-    if as_json and markdown:
-        raise ValueError("--json and --markdown exclude each other")
     stated = statements(paper=paper, status=status, word=word)
     if as_json:
         typer.echo(json.dumps([asdict(each) for each in stated], indent=2, ensure_ascii=False))
-    elif markdown:
-        typer.echo("\n".join(_page(stated)), nl=False)
     else:
         typer.echo("\n".join(_lines(stated)))
 
@@ -211,49 +211,23 @@ def _lines(stated: list[Statement]) -> Iterator[str]:
         yield paper
         for each in own:
             yield ""
-            yield f"{each.id}  {each.place}  {_status(each)}"
+            yield f"{each.id}  {each.place}  {claim_status(each)}"
             yield f"  {each.statement}"
             yield f"  {'how' if each.decided else 'why not'}: {each.how}"
             yield from (f"  where: {judge}" for judge in each.where)
         yield ""
-    yield _count(stated)
+    yield count_statements(stated)
 
 
-def _status(each: Statement) -> str:
+def claim_status(each: Statement) -> str:
+    """What became of a statement, with the errata that say more."""
     return f"{each.status} ({', '.join(each.errata)})" if each.errata else each.status
 
 
-def _count(stated: list[Statement]) -> str:
+def count_statements(stated: list[Statement]) -> str:
+    """How many there are, in all and of each status."""
     from rankloop.claims import STATUSES
 
     counts = {status: sum(each.status == status for each in stated) for status in STATUSES}
     words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     return f"{len(stated)} statements" + (f": {words}" if words else "")
-
-
-def _page(stated: list[Statement]) -> Iterator[str]:
-    from rankloop.claims import STATUSES
-
-    yield from ("# Statements of the papers", "")
-    yield (
-        "Every statement of the three papers, in our words: where it stands, what became of it, and which test or "
-        "experiment decides it. `rankloop claims` prints the same, and `make docs` writes this page from it. A test is "
-        "named as pytest takes it; `experiment:name:claim` is a claim of `rankloop reproduce name`."
-    )
-    yield from ("", f"{_count(stated)}.", "", "| status | meaning |", "|---|---|")
-    for status, meaning in STATUSES.items():
-        yield f"| {status} | {meaning} |"
-    for paper, own in groupby(stated, key=lambda each: each.paper):
-        yield from ("", f"## {paper}", "")
-        for each in own:
-            status = _status(each)
-            yield f"- **{each.id}**, {_escaped(each.place)}: {_escaped(each.statement)}"
-            yield f"  *{status[0].upper()}{status[1:]}*: {_escaped(each.how)}."
-            yield from (f"  `{judge}`" for judge in each.where)
-    yield ""
-
-
-def _escaped(text: str) -> str:
-    for sign in "\\|*_<$[]":
-        text = text.replace(sign, f"\\{sign}")
-    return text

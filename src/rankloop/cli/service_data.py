@@ -6,9 +6,8 @@ Everything heavy is imported when a command is called.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -260,7 +259,7 @@ def trim(
             closed = await store.history(name)
             live = await store.last_seq(name) - (closed.through if closed is not None else 0)
             typer.echo(f"{name}: {rows:,} rows moved to {files} segments, {live:,} rows stay live")
-        await store.give_space_back(whole=True)
+        await store.give_space_back()
 
     place.change(work)
 
@@ -482,7 +481,7 @@ class _History:
         return self.options.simulate > 0 or self.files[0].suffix == ".npz"
 
     def parts(self, feedback: str) -> Iterator[tuple[list[Any], int, bool]]:
-        """The lists, as the ranker takes them, for one row of the log each time; counted on the terminal."""
+        """The lists, as the ranker takes them, for one row of the log each time."""
         from rankloop.data import read_lists
         from rankloop.serving.history_import import parts
 
@@ -495,8 +494,7 @@ class _History:
             feedback=feedback,
             bad_rows=self.bad_rows,
         )
-        with _progress() as show:
-            yield from parts(show(lists), most_lists=self.options.part)
+        yield from parts(_shown(lists), most_lists=self.options.part)
 
 
 def _send(client: Client, *, history: _History, ranker: str) -> ImportAnswer | None:
@@ -536,23 +534,13 @@ async def _write(engine: Engine, *, history: _History, ranker: str) -> ImportAns
     return answer
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
-    """Counts what passes through it, in one line of a terminal."""
+def _shown(lists: Iterable[Any]) -> Iterable[Any]:
+    """The same, while a line of the terminal shows that they pass."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import track
 
     console = Console(stderr=True)
-    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} lists"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("lists", total=None)
-
-        def show(lists: Iterable[Any]) -> Iterator[Any]:
-            for one in lists:
-                bar.advance(task)
-                yield one
-
-        yield show
+    return track(lists, "lists", console=console, transient=True, disable=not console.is_terminal)
 
 
 def _tell_import(history: _History, ranker: str, answer: ImportAnswer | None) -> None:

@@ -128,7 +128,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     from rankloop.serving.messages import speak_json, speak_plainly, start_tracing
     from rankloop.serving.retention import read_retention
     from rankloop.serving.server import run
-    from rankloop.serving.stores.memory import MemoryStore
+    from rankloop.serving.stores.sqlite import MemoryStore
 
     limits = read_limits(
         [f"{name}={number}" for name, (number, _) in limit_settings(ctx, options.limit).items()]

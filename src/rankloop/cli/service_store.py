@@ -70,7 +70,6 @@ class StoreOptions:
             return PostgresStore(
                 self.database[0],
                 schema=self.schema,
-                migrate=not read_only,
                 allow_unsafe=unsafe,
                 segments=self.segments,
             )
@@ -99,8 +98,8 @@ class StoreOptions:
         self, work: Callable[[Engine], Coroutine[Any, Any, Result]], *, create: bool = False
     ) -> Result:
         """Run `work` on the rankers of the store, which nobody serves; what is refused is a ValueError."""
+        from rankloop.serving.admission import RequestError
         from rankloop.serving.engine import Engine
-        from rankloop.serving.errors import RequestError
 
         async def run() -> Result:
             engine = Engine(self.one(create=create), housekeeping=False)
@@ -164,7 +163,7 @@ def ask_service(url: str, key: str | None, work: Callable[[Client], Result]) -> 
 def allow_rankers(names: list[str] | None) -> None:
     """Let requests and logs name these rankers."""
     if names:
-        from rankloop.serving.adapters.registry import allow
+        from rankloop.serving.registry import allow
 
         sys.path.append("")  # so that a module in the present folder is found, as with `python -m`
         allow(names)

@@ -7,11 +7,9 @@ counted. A CSV file with rows of different lengths is read again row by row, to 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -25,14 +23,12 @@ from rankloop.data.click_pages import SHOWN
 from rankloop.data.click_tables import (
     COLUMNS,
     FAULTS,
-    broken_parquet,
     click_column,
     drop_bad,
     find_separator,
     match_columns,
     read_batches,
     read_header,
-    refuse_cut,
     renamed,
     require_column,
     row_checks,
@@ -46,7 +42,6 @@ PART = 1 << 25  # rows of Parquet that are grouped at once
 _LINES = 100  # of JSON that are looked at for the names of the columns
 
 Limits = dict[str, tuple[int, int]]
-Watch = Callable[[float], None]
 
 CELL = ["query", "item", "position"]
 # Rows of cells that may wait before they are added up: enough to make adding rare, and 20 MB of numbers.
@@ -82,20 +77,6 @@ class Tally:
         self._rows = [_summed(pl.concat(_alike(self._rows)), ["query"])]
         self._added = self._cells[0].height
 
-    def merge(self, other: Tally) -> None:
-        """Add another's counts."""
-        self.bad_rows.update(other.bad_rows)
-        self.bad_clicks.update(other.bad_clicks)
-        for cells, rows in zip(other._cells, other._rows, strict=True):
-            self.add(cells, rows, distinct=True)
-
-    def parts(self) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-        """Everything counted so far as two tables; None if that is nothing."""
-        if not self._cells:
-            return None
-        self._add_up()
-        return self._cells[0], self._rows[0]
-
     def reasons(self) -> str:
         """Why rows were left out, as the end of a sentence."""
         reasons = ", ".join(f"{count:,} with {reason}" for reason, count in self.bad_rows.items())
@@ -103,10 +84,10 @@ class Tally:
 
     def log(self, *, name: str) -> ClickLog:
         """Everything counted so far; ValueError if there is nothing."""
-        parts = self.parts()
-        if parts is None:
+        if not self._cells:
             raise ValueError(f"{name}: no row to count{self.reasons()}")
-        cells, rows = parts
+        self._add_up()
+        (cells,), (rows,) = self._cells, self._rows
         query_ids, queries = _numbered(cells["query"])
         item_ids, items = _numbered(cells["item"])
         positions, shown, clicked = (cells[name].to_numpy() for name in ("position", "shown", "clicked"))
@@ -177,44 +158,6 @@ def _numbered(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     return tuple(names["name"].to_list()), numbered["number"].cast(pl.Int64).to_numpy()
 
 
-class Finished:
-    """One folder for one way of reading: other options or a changed file are counted anew."""
-
-    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.options = folder, options
-
-    def _stem(self, path: Path) -> Path:
-        status = path.stat()
-        what = [str(path.resolve()), status.st_size, status.st_mtime_ns, self.options]
-        return self.folder / hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
-
-    def find(self, path: Path) -> Tally | None:
-        """The counts of a file that was finished before, else None."""
-        stem = self._stem(path)
-        if not stem.with_suffix(".json").exists():
-            return None
-        kept = json.loads(stem.with_suffix(".json").read_text("utf-8"))
-        tally = Tally(Counter(kept["bad_rows"]), Counter(kept["bad_clicks"]))
-        if kept["rows"]:
-            tally.add(
-                pl.read_parquet(stem.with_suffix(".cells.parquet")),
-                pl.read_parquet(stem.with_suffix(".rows.parquet")),
-            )
-        return tally
-
-    def keep(self, path: Path, tally: Tally) -> None:
-        """Keep the counts of a finished file; the last of its files says that the others are whole."""
-        stem, parts = self._stem(path), tally.parts()
-        if parts is not None:
-            parts[0].write_parquet(stem.with_suffix(".cells.parquet"))
-            parts[1].write_parquet(stem.with_suffix(".rows.parquet"))
-        kept = {"bad_rows": tally.bad_rows, "bad_clicks": tally.bad_clicks, "rows": parts is not None}
-        written = stem.with_suffix(".part")
-        written.write_text(json.dumps(kept), "utf-8")
-        written.replace(stem.with_suffix(".json"))
-
-
 def count_table(
     path: Path,
     tally: Tally,
@@ -224,9 +167,8 @@ def count_table(
     first_position: int | None,
     clip: bool = False,
     names: Sequence[str] = (),
-    watch: Watch = lambda _: None,
 ) -> None:
-    """Count the rows of a table; `names` are those of a CSV file without a header, `watch` is told the share done."""
+    """Count the rows of a table; `names` are those of a CSV file without a header."""
     header = list(names) or (_json_header(path) if kind == "jsonl" else read_header(path, kind))
     matched = match_columns(path, header, columns)
     counts = "click" not in matched
@@ -236,23 +178,21 @@ def count_table(
     ours = ("query", "item", "position", *(("shown", "clicks") if counts else ("click",)))
     wanted = {name: matched[name] for name in ours if name in matched}
 
-    if kind not in ("jsonl", "parquet"):
-        refuse_cut(path, header)
-    for rows in _rows_of(path, kind, wanted, tally, names, watch):
+    for rows in _rows_of(path, kind, wanted, tally, names):
         _count_rows(rows, tally, counts=counts, first_position=first_position, clip=clip, path=path)
 
 
 def _rows_of(
-    path: Path, kind: str, wanted: Mapping[str, str], tally: Tally, names: Sequence[str], watch: Watch
+    path: Path, kind: str, wanted: Mapping[str, str], tally: Tally, names: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
     """The rows of a table under our names; some with how often they occur, or with the clicks of a cell."""
     if kind == "jsonl":
-        yield from _json_rows(path, wanted, watch)
+        yield from _json_rows(path, wanted)
     elif kind == "parquet":
         try:
-            yield from _parquet_parts(path, wanted, watch)
+            yield from _parquet_parts(path, wanted)
         except FAULTS as error:
-            raise ValueError(broken_parquet(path, list(wanted.values()), error)) from error
+            raise ValueError(f"{path}: broken Parquet file: {error}") from error
     else:
         try:
             grouped = _grouped_text(path, wanted, names)
@@ -281,7 +221,7 @@ def _grouped(rows: pl.LazyFrame, flags: pl.QueryOptFlags) -> pl.DataFrame:
     return grouped.collect(engine="streaming", optimizations=flags)
 
 
-def _parquet_parts(path: Path, wanted: Mapping[str, str], watch: Watch) -> Iterator[pl.DataFrame]:
+def _parquet_parts(path: Path, wanted: Mapping[str, str]) -> Iterator[pl.DataFrame]:
     """Different rows of a Parquet file and how often each occurs, or different cells with their clicks."""
     rows = renamed(pl.scan_parquet(path), wanted)
     schema = rows.collect_schema()
@@ -296,14 +236,13 @@ def _parquet_parts(path: Path, wanted: Mapping[str, str], watch: Watch) -> Itera
     if "click" in schema and (schema["click"].is_numeric() or schema["click"] == pl.Boolean):
         limits = _limits(rows, [name for name in schema if name != "click"])
     counted: list[pl.DataFrame] = []
-    for number, part in enumerate(parts, start=1):
+    for part in parts:
         if limits:
             counted.append(_counted_keys(part, limits, schema["click"]))
             if sum(keys.height for keys in counted) > PART:
                 counted = [_added_up(counted)]
         else:
             yield _grouped(part, pl.QueryOptFlags())
-        watch(min(number * PART, total) / total)
     if counted:
         yield from _cells(_added_up(counted), limits)
 
@@ -446,9 +385,9 @@ def is_json_table(path: Path, columns: Mapping[str, str]) -> bool:
     return False
 
 
-def _json_rows(path: Path, wanted: Mapping[str, str], watch: Watch) -> Iterator[pl.DataFrame]:
+def _json_rows(path: Path, wanted: Mapping[str, str]) -> Iterator[pl.DataFrame]:
     """The wanted columns under our names, a block of lines at a time, as text."""
-    for number, block in line_blocks(path, watch):
+    for number, block in line_blocks(path):
         objects = [json_object(path, place, line) for place, line in lines_of(path, number, block)]
         rows = {ours: [_text(fields.get(theirs)) for fields in objects] for ours, theirs in wanted.items()}
         yield pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -44,12 +45,21 @@ TWICE = "an id shown twice"
 
 
 class Page(NamedTuple):
-    """One page: the ids it showed by position, whether each was clicked, and the fields as they were read."""
+    """One page: the ids it showed by position, those clicked in the order of the clicks, and its fields as read."""
 
     query: str
     shown: list[str]
-    clicked: list[int]
-    fields: dict[str, Any]
+    clicks: list[str]
+    fields: Mapping[str, Any] = MappingProxyType({})
+    hits: list[int] | None = None  # by position, where an id may be shown twice
+
+    @property
+    def clicked(self) -> list[int]:
+        """For each position whether it was clicked."""
+        if self.hits is not None:
+            return self.hits
+        chosen = set(self.clicks)
+        return [int(one in chosen) for one in self.shown]
 
     @property
     def propensity(self) -> Any:
@@ -57,19 +67,9 @@ class Page(NamedTuple):
         return next((self.fields[name] for name in PROPENSITY if name in self.fields), None)
 
 
-class View(NamedTuple):
-    """One page: its query, the ids it showed by position, and the ids clicked, in the order of the clicks."""
-
-    query: str
-    shown: list[str]
-    clicked: list[str]
-
-
-def count_pages(
-    path: Path, tally: Tally, *, kind: str, watch: Callable[[float], None] = lambda _: None
-) -> None:
-    """Count the pages of a file; `watch` is told the share done."""
-    for number, block in line_blocks(path, watch):
+def count_pages(path: Path, tally: Tally, *, kind: str) -> None:
+    """Count the pages of a file."""
+    for number, block in line_blocks(path):
         frame = _parsed(path, number, block) if kind == "jsonl" else None
         if frame is not None:
             _count_frame(frame, tally)
@@ -172,15 +172,15 @@ def _json_page(path: Path, number: int, line: str, tally: Tally) -> Page | None:
     query = _field(path, number, fields, QUERY, needed=False)
     shown = _ids(path, number, _field(path, number, fields, SHOWN))
     clicks = _ids(path, number, _field(path, number, fields, CLICKED))
-    on_page, chosen = set(shown), set(clicks)
+    on_page = set(shown)
     if not shown:
         tally.bad_rows["nothing shown"] += 1
     elif len(on_page) < len(shown):
         tally.bad_rows[TWICE] += 1  # which of the two was clicked cannot be told
-    elif not chosen <= on_page:
+    elif not on_page.issuperset(clicks):
         tally.bad_rows[NOT_SHOWN] += 1
     else:
-        return Page(_ids(path, number, [query])[0], shown, [int(one in chosen) for one in shown], fields)
+        return Page(_ids(path, number, [query])[0], shown, clicks, fields)
     return None
 
 
@@ -217,21 +217,13 @@ def _tiangong_page(path: Path, number: int, line: str, tally: Tally) -> Page | N
     if not shown:
         tally.bad_rows["nothing shown"] += 1
         return None
-    return Page(cells[1], shown, clicks, {})
+    hit = [one for one, click in zip(shown, clicks, strict=True) if click]
+    return Page(cells[1], shown, hit, hits=clicks)
 
 
-def views_of_lines(path: Path, tally: Tally, *, kind: str) -> Iterator[View]:
-    """Pages one a line; JSON lines have their clicks in order."""
-    for page in read_pages(path, tally, kind=kind):
-        hits = [one for one, hit in zip(page.shown, page.clicked, strict=True) if hit]
-        if kind == "jsonl":
-            hits = [str(one) for one in next(page.fields[name] for name in CLICKED if name in page.fields)]
-        yield View(page.query, page.shown, hits)
-
-
-def yandex(path: Path, tally: Tally) -> Iterator[View]:
+def yandex(path: Path, tally: Tally) -> Iterator[Page]:
     """The Relevance Prediction Challenge: lines ``session time Q query region urls...`` and ``session time C url``."""
-    held: list[View] = []
+    held: list[Page] = []
     session = ""
     with open_text(path) as text:
         for number, line in enumerate(text, start=1):
@@ -241,23 +233,23 @@ def yandex(path: Path, tally: Tally) -> Iterator[View]:
             if len(cells) < 4 or cells[2] not in ("Q", "C"):
                 malformed(path, number, f"not a line of type Q or C: {line.strip()[:80]!r}")
             if cells[0] != session:
-                yield from good_views(held, tally)
+                yield from good_pages(held, tally)
                 held, session = [], cells[0]
             if cells[2] == "Q":
-                held.append(View(cells[3], cells[5:], []))
+                held.append(Page(cells[3], cells[5:], []))
             else:
                 # A click belongs to the latest page of its session that showed the document.
                 page = next((one for one in reversed(held) if cells[3] in one.shown), None)
                 if page is None:
                     tally.bad_rows[NOT_SHOWN] += 1
                 else:
-                    page.clicked.append(cells[3])
-    yield from good_views(held, tally)
+                    page.clicks.append(cells[3])
+    yield from good_pages(held, tally)
 
 
-def ubi(paths: list[Path], tally: Tally) -> Iterator[View]:
+def ubi(paths: list[Path], tally: Tally) -> Iterator[Page]:
     """User Behavior Insights, as JSON lines: ``ubi_queries`` and ``ubi_events``, in one file or several."""
-    pages: dict[str, View] = {}
+    pages: dict[str, Page] = {}
     clicks: list[tuple[str, str, str]] = []
     for path in paths:
         with open_text(path) as text:
@@ -270,15 +262,15 @@ def ubi(paths: list[Path], tally: Tally) -> Iterator[View]:
         elif item not in pages[query_id].shown:
             tally.bad_rows[NOT_SHOWN] += 1
         else:
-            pages[query_id].clicked.append(item)
-    yield from good_views(list(pages.values()), tally)
+            pages[query_id].clicks.append(item)
+    yield from good_pages(list(pages.values()), tally)
 
 
 def _ubi_line(
     path: Path,
     number: int,
     line: str,
-    pages: dict[str, View],
+    pages: dict[str, Page],
     clicks: list[tuple[str, str, str]],
     tally: Tally,
 ) -> None:
@@ -289,7 +281,7 @@ def _ubi_line(
     fields = fields.get("_source", fields) if isinstance(fields, dict) else {}
     if "query_response_hit_ids" in fields:
         shown = [str(one) for one in fields["query_response_hit_ids"] or []]
-        pages[str(fields.get("query_id"))] = View(str(fields.get("user_query") or ""), shown, [])
+        pages[str(fields.get("query_id"))] = Page(str(fields.get("user_query") or ""), shown, [])
     elif "action_name" in fields:
         if fields["action_name"] in ("click", "item_click", "product_click"):
             attributes: Any = fields.get("event_attributes") or {}
@@ -302,7 +294,7 @@ def _ubi_line(
         malformed(path, number, "neither a query (query_response_hit_ids) nor an event (action_name)")
 
 
-def baidu(path: Path, tally: Tally) -> Iterator[View]:
+def baidu(path: Path, tally: Tally) -> Iterator[Page]:
     """Baidu-ULTR as Parquet with a row for each page: query_md5, and lists url_md5, position and click."""
     names = pl.scan_parquet(path).collect_schema().names()
     query = next((name for name in ("query_md5", "query_id", "query") if name in names), None)
@@ -315,17 +307,17 @@ def baidu(path: Path, tally: Tally) -> Iterator[View]:
             rows = sorted(zip(places, urls, hits, strict=True))
             shown = [str(url) for _, url, _ in rows]
             clicked = [str(url) for _, url, hit in rows if hit]
-            yield from good_views([View(str(name), shown, clicked)], tally)
+            yield from good_pages([Page(str(name), shown, clicked)], tally)
 
 
-def views_of_table(table: Table, tally: Tally) -> Iterator[View]:
+def gathered_pages(table: Table, tally: Tally) -> Iterator[Page]:
     """Pages from a table of impressions that has a column for the page."""
     for page in _gathered(table, tally, "pages"):
         clicked = [item for item, hit in zip(page["item"], page["clicks"], strict=True) if hit]
-        yield View(page["query"], page["item"], clicked)
+        yield Page(page["query"], page["item"], clicked)
 
 
-def good_views(pages: list[View], tally: Tally) -> Iterator[View]:
+def good_pages(pages: list[Page], tally: Tally) -> Iterator[Page]:
     """Those that show something, and nothing twice."""
     for page in pages:
         if not page.shown:
@@ -358,7 +350,8 @@ def pages_of_table(table: Table, tally: Tally) -> Iterator[Page]:
             CANDIDATES: page["item"] + others,
             FEATURES: page[FEATURES] + other_rows,
         }
-        yield Page("", page["item"], page["clicks"], fields)
+        clicks = [item for item, hit in zip(page["item"], page["clicks"], strict=True) if hit]
+        yield Page("", page["item"], clicks, fields)
 
 
 def _gathered(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rankloop.arguments import ArgumentError
-from rankloop.data.text import broken_file_named, malformed, open_bytes, packing, read_rows
+from rankloop.data.text import broken_file_named, open_bytes, read_rows
 
 if TYPE_CHECKING:
     from rankloop.data.click_counts import Tally
@@ -92,30 +90,6 @@ def find_separator(path: Path) -> str:
     return max((",", "\t", ";"), key=lambda sign: header.count(sign.encode()))
 
 
-def refuse_cut(path: Path, header: list[str]) -> None:
-    """Refuse a plain file whose last line has no end and too few cells: part of it is missing."""
-    if packing(path):
-        return  # those are noticed by what unpacks them
-    with path.open("rb") as file:
-        file.seek(0, 2)
-        size = file.tell()
-        file.seek(max(0, size - (1 << 20)))
-        tail = file.read()
-    if tail.endswith((b"\n", b"\r")) or b"\n" not in tail:
-        return
-    last = tail[tail.rindex(b"\n") + 1 :].decode("utf-8", errors="replace")
-    cells = next(csv.reader([last], delimiter=find_separator(path)), [])
-    if len(cells) < len(header):
-        with path.open("rb") as file:
-            line = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 24), b""))
-        malformed(
-            path,
-            line,
-            f"the file ends in the middle of a line, {len(cells)} of {len(header)} cells: {last[:80]!r}; copy it again,"
-            " or delete that line",
-        )
-
-
 def whole_column(dtype: pl.DataType, name: str) -> pl.Expr:
     """A column as whole numbers; null where a value is not one."""
     if dtype == pl.String:  # "2.0" is 2, as a spreadsheet may write it
@@ -150,7 +124,7 @@ def read_batches(
         try:
             frame = renamed(pl.scan_parquet(path), wanted).collect(engine="streaming")
         except FAULTS as error:
-            raise ValueError(broken_parquet(path, list(wanted.values()), error)) from error
+            raise ValueError(f"{path}: broken Parquet file: {error}") from error
         if frame.height:
             yield frame
         return
@@ -172,29 +146,6 @@ def read_batches(
             batch = []
     if batch:
         yield pl.DataFrame(batch, types, orient="row")
-
-
-def broken_parquet(path: Path, columns: list[str], error: Exception) -> str:
-    """A sentence that names the file and, if the others can be read, the rows and the column that cannot."""
-    try:
-        table = pl.scan_parquet(path)
-        n_rows = int(table.select(pl.len()).collect().item())
-    except FAULTS:
-        return f"{path}: broken Parquet file: {error}"
-    for column in columns:
-
-        def broken(start: int, length: int, column: str = column) -> Exception | None:
-            try:
-                table.select(column).slice(start, length).collect(engine="streaming")
-            except FAULTS as fault:
-                return fault
-            return None
-
-        if fault := broken(0, n_rows):
-            first = bisect_left(range(n_rows), True, key=lambda row: broken(0, row + 1) is not None)
-            last = bisect_left(range(n_rows), True, lo=first, key=lambda row: broken(row, 1) is None)
-            return f"{path}, rows {first + 1:,} to {last:,}, column {column!r}: broken Parquet file: {fault}"
-    return f"{path}: broken Parquet file: {error}"
 
 
 def row_checks(first_position: int) -> Checks:

@@ -41,12 +41,7 @@ def folder() -> Path:
 
 
 def find(relative: str | Path) -> Path:
-    """The path of a file or folder of the real data, such as ``"ratings/ml-latest-small"``.
-
-    Parameters
-    ----------
-    relative : str or Path
-        The path below the data folder.
+    """The path of `relative`, a file or folder below that of the real data, such as ``"ratings/ml-latest-small"``.
 
     Raises
     ------
@@ -193,26 +188,14 @@ class Dataset:
         return sentence(repr(self))
 
     def query(self, i: int) -> tuple[Features, NDArray[np.float64]]:
-        """Features and relevance of query `i`, counting from 0: views, not copies.
-
-        Parameters
-        ----------
-        i : int
-            The number of the query, from 0.
-        """
+        """Features and relevance of query `i`, counting from 0: views, not copies."""
         if not 0 <= i < self.n_queries:
             raise ValueError(f"i must be from 0 to {self.n_queries - 1}, got {i}")
         documents = slice(self.offsets[i], self.offsets[i + 1])
         return self.features[documents], self.relevance[documents]
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> Dataset:
-        """Only these queries, in this order; neighbours in rising order share the features of this dataset.
-
-        Parameters
-        ----------
-        queries : iterable of int
-            The numbers of the queries.
-        """
+        """Only these `queries`, by number and in this order; neighbours share the features of this dataset."""
         chosen = np.asarray(list(queries))
         if chosen.ndim != 1 or len(chosen) == 0 or not np.issubdtype(chosen.dtype, np.integer):
             raise ValueError(f"queries must be a non-empty list of indices, got {queries!r}")
@@ -239,15 +222,8 @@ class Dataset:
     def split(self, *, train: float = 0.8, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Two datasets that share no query and together have all: the share `train` of the queries, and the rest.
 
-        Which query goes where is random, the order of the queries stays. Both keep this dataset's `max_grade`.
+        Which query goes where is drawn by `seed`, the order of the queries stays. Both keep this dataset's `max_grade`.
         Scale with `bounded` before, not after: each part would be divided by a number of its own.
-
-        Parameters
-        ----------
-        train : float, optional
-            The share of the queries that goes into the first dataset.
-        seed : int, optional
-            Same seed, same split.
         """
         number("train", train, above=0, below=1)
         if self.n_queries < 2:
@@ -257,17 +233,12 @@ class Dataset:
         return self.select(np.sort(shuffled[:n_train])), self.select(np.sort(shuffled[n_train:]))
 
     def normalised(self, by: Literal["query"] = "query") -> Dataset:
-        """Every feature moved and stretched so that within each query it goes from 0 to 1.
+        """Every feature moved and stretched so that within each query (`by`) it goes from 0 to 1.
 
         A ranking compares documents of one query only, so only the differences of a feature within a query matter;
         raw values of different features and queries differ by orders of magnitude, and one learning rate fits all
         only when they do not. A feature that is the same for all documents of a query carries no information on their
         order and becomes 0: it then moves neither scores nor weights.
-
-        Parameters
-        ----------
-        by : {"query"}, optional
-            Within what features are scaled.
         """
         if by != "query":
             raise ValueError(f"by must be 'query', got {by!r}")
@@ -285,11 +256,6 @@ class Dataset:
 
         Regret bounds and step sizes are stated for rows of length at most 1. One number for all keeps the order that
         any linear ranker gives.
-
-        Parameters
-        ----------
-        norm : float, optional
-            The length of the longest row.
         """
         number("norm", norm, above=0)
         largest = max(float(self.features.max()), -float(self.features.min()))
@@ -309,13 +275,7 @@ class Dataset:
         return replace(self, features=out)
 
     def with_dtype(self, dtype: DType) -> Dataset:
-        """The same with features of another type: float32 takes half the memory, and the kernels take either.
-
-        Parameters
-        ----------
-        dtype : DType
-            The type of the features.
-        """
+        """The same with features of this `dtype`: float32 takes half the memory, and the kernels take either."""
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
         return self if self.features.dtype == dtype else replace(self, features=self.features.astype(dtype))

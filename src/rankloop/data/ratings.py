@@ -109,18 +109,11 @@ class Ratings:
         return sentence(repr(self))
 
     def most_rated(self, n_items: int, *, complete: bool = True) -> Ratings:
-        """Only the `n_items` items that most users rated, and only the users who rated all of those.
+        """Only the `n_items` items that most users rated, and only the users who rated all of those (`complete`).
 
         Items keep the order they have here, so that an item's index says nothing about how popular it is. Of
         items rated equally often, the one with the smaller id goes in first. `complete=False` keeps every
         user.
-
-        Parameters
-        ----------
-        n_items : int
-            How many items to keep.
-        complete : bool, optional
-            Keep only users who rated all of them.
         """
         n_items = whole("n_items", n_items, at_least=1, at_most=self.n_items)
         n_ratings = np.count_nonzero(~np.isnan(self.values), axis=0)

@@ -20,7 +20,7 @@ from rankloop.feedback import Candidates, LoggedLists, Sessions
 
 if TYPE_CHECKING:
     from rankloop.data.click_counts import Tally
-    from rankloop.data.click_pages import Page, View
+    from rankloop.data.click_pages import Page
     from rankloop.data.click_tables import Table
 
 SHAPES = (*FORMATS, "yandex", "ubi", "baidu-ultr")
@@ -79,8 +79,8 @@ def read_sessions(
     shown: list[list[int]] = []
     order: list[list[int]] = []
     kinds = {log_format(path) if format is None else format for path in files}
-    for page in _views(files, tally, format, columns or {}, first):
-        times = {item: time for time, item in enumerate(dict.fromkeys(page.clicked), start=1)}
+    for page in _pages_of(files, tally, format, columns or {}, first):
+        times = {item: time for time, item in enumerate(dict.fromkeys(page.clicks), start=1)}
         of.append(queries.setdefault(page.query, len(queries)))
         shown.append([items.setdefault(item, len(items)) for item in page.shown])
         order.append([times.get(item, 0) for item in page.shown])
@@ -101,9 +101,9 @@ def read_sessions(
     )
 
 
-def _views(
+def _pages_of(
     files: list[Path], tally: Tally, shape: str | None, columns: Mapping[str, str], first_position: int
-) -> Iterator[View]:
+) -> Iterator[Page]:
     """The pages of files, whatever shape each has; `shape` names one for all of them."""
     from rankloop.data import click_pages
     from rankloop.data.click_tables import Table
@@ -114,13 +114,13 @@ def _views(
     for path in files:
         kind = log_format(path) if shape is None else shape
         if kind in ("jsonl", "tiangong"):
-            yield from click_pages.views_of_lines(path, tally, kind=kind)
+            yield from click_pages.read_pages(path, tally, kind=kind)
         elif kind == "yandex":
             yield from click_pages.yandex(path, tally)
         elif kind == "baidu-ultr":
             yield from click_pages.baidu(path, tally)
         else:
-            yield from click_pages.views_of_table(Table(path, kind, columns, first_position), tally)
+            yield from click_pages.gathered_pages(Table(path, kind, columns, first_position), tally)
 
 
 def _padded(rows: list[list[Any]], m: int, fill: float) -> NDArray[Any]:
@@ -185,22 +185,13 @@ def read_lists(
         return chain.from_iterable(lists_of_table(table, tally, query, feedback) for table in tables)
     if feedback != "clicks":
         raise ValueError(f"feedback must be 'clicks' for logs of {', '.join(kinds)}, got {feedback!r}")
-    if kinds == {"jsonl"}:
-        return _json_lists(files, tally, query)
-    return _view_lists(_views(files, tally, format, columns or {}, first), query)
+    return _lists(_pages_of(files, tally, format, columns or {}, first), tally, query)
 
 
-def _view_lists(views: Iterator[View], query: str | None) -> Iterator[dict[str, Any]]:
-    for view in views:
-        if query is None or view.query == query:
-            clicked = set(view.clicked)
-            yield {"items": view.shown, "clicks": [int(item in clicked) for item in view.shown]}
+def _lists(pages: Iterator[Page], tally: Tally, query: str | None) -> Iterator[dict[str, Any]]:
+    from rankloop.data.click_pages import CANDIDATES, FEATURES
 
-
-def _json_lists(files: list[Path], tally: Tally, query: str | None) -> Iterator[dict[str, Any]]:
-    from rankloop.data.click_pages import CANDIDATES, FEATURES, read_pages
-
-    for page in (page for path in files for page in read_pages(path, tally, kind="jsonl")):
+    for page in pages:
         if query is not None and page.query != query:
             continue
         made: dict[str, Any] = {"items": page.shown, "clicks": page.clicked}

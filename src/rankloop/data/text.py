@@ -28,23 +28,16 @@ def packing(path: Path) -> str | None:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, plain, gzip or zstd."""
-    return open_watched(path)[0]
-
-
-def open_watched(path: Path) -> tuple[IO[bytes], Callable[[], int]]:
-    """Open a file for reading, and a function that says how many bytes of it, as it lies on disk, were read so far."""
     packed_by = packing(path)
     if packed_by == "gzip":
-        packed = path.open("rb")
-        return _Closing(gzip.GzipFile(fileobj=packed), packed.close), packed.tell
+        return gzip.open(path)  # type: ignore[return-value]
     if packed_by == "zstd":
         require("pyarrow", extra="arrow", for_=f"reading {path}, which is packed by zstd,")
         import pyarrow as pa
 
         source = pa.OSFile(str(path))
-        return _Closing(pa.CompressedInputStream(source, "zstd"), source.close), source.tell
-    plain = path.open("rb")
-    return plain, plain.tell
+        return _Closing(pa.CompressedInputStream(source, "zstd"), source.close)
+    return path.open("rb")
 
 
 class _Closing(io.BufferedReader):
@@ -110,21 +103,16 @@ def read_rows(path: Path, *, separator: str = ",", strict: bool = True) -> Itera
         raise ValueError(f"{path}, line {line + 1}: {error}") from error
 
 
-def line_blocks(
-    path: Path, watch: Callable[[float], None] = lambda _: None, *, size: int | None = None
-) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of a file, a block at a time, each with the number of its first line; `watch` is told the share."""
-    line, packed = 1, max(path.stat().st_size, 1)
-    with broken_file_named(path, lambda: line - 1):
-        file, read = open_watched(path)
-        with file:
-            while block := file.read(size or BLOCK):
-                block += file.readline()
-                if line == 1:
-                    block = block.removeprefix(_BYTE_ORDER_MARK)
-                yield line, block
-                line += block.count(b"\n")
-                watch(min(read() / packed, 1.0))
+def line_blocks(path: Path, *, size: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of a file, a block at a time, each with the number of its first line."""
+    line = 1
+    with broken_file_named(path, lambda: line - 1), open_bytes(path) as file:
+        while block := file.read(size or BLOCK):
+            block += file.readline()
+            if line == 1:
+                block = block.removeprefix(_BYTE_ORDER_MARK)
+            yield line, block
+            line += block.count(b"\n")
 
 
 def lines_of(path: Path, number: int, block: bytes) -> Iterator[tuple[int, str]]:

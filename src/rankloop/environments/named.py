@@ -184,20 +184,11 @@ def names() -> dict[str, str]:
 def named(
     name: str, *, n_items: int | None = None, measure: str | None = None
 ) -> FixedItems | ScheduledWorlds:
-    """The environment called `name`.
+    """The environment called `name`, with `n_items` and `measure` where the name leaves them open.
 
     Users who reveal relevance have ten items and "dcg" by default, an adversary as few items as it
     needs. Worlds of clicks have a fixed number of items and positions and are measured in clicks: there `n_items` may
     only repeat their number, and `measure` only say "clicks".
-
-    Parameters
-    ----------
-    name : str
-        The name, as `names` gives it.
-    n_items : int, optional
-        How many items there are, where the name leaves it open.
-    measure : str, optional
-        What rankings are judged by, where the name leaves it open.
 
     Examples
     --------

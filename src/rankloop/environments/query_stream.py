@@ -79,7 +79,7 @@ def arrive(params: Any, state: Any, key: Any) -> Any:
     return params.features[params.offsets[query] : params.offsets[query + 1]]
 
 
-@inlined
+@kernel
 def arrive_sparse(params: Any, state: Any, key: Any) -> Any:
     """The same of `SparseRows`."""
     query, rows = next_query(params, state, key), params.features

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rankloop.extras import require
 
@@ -36,7 +35,6 @@ _KNOWN = {
     "beyond-precision": "rankloop.experiments.beyond_precision:BeyondPrecision",
     "beyond-top-both-worlds": "rankloop.experiments.beyond_both_worlds:BeyondBothWorlds",
     "oltr-comparison": "rankloop.experiments.oltr_comparison:OLTRComparison",
-    "games-impossible": "rankloop.experiments.games_impossible:GamesImpossible",
 }
 
 
@@ -50,9 +48,7 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
-def get(
-    name: str, *, also: Sequence[str] = (), datasets: Mapping[str, str | Path] | None = None
-) -> Experiment:
+def get(name: str, *, also: Sequence[str] = ()) -> Experiment:
     """The experiment called `name`.
 
     Parameters
@@ -62,10 +58,6 @@ def get(
     also : sequence of str, optional
         Further rankers to play in a comparison (pbm-2022-fig1, pbm-2022-fig2, pbm-2022-table1), by any name
         that `rankloop.rankers.registry.find` knows, such as "mypackage.rankers:Mine".
-
-    datasets : mapping of str to str or Path, optional
-        Data of one's own to play instead of the known: the name of each, and its LETOR file or folder
-        (top-2016-fig1, top-2016-beyond, oltr-comparison), or its click log (pbm-2022-fig2).
 
     Examples
     --------
@@ -82,10 +74,5 @@ def get(
     taken = inspect.signature(kind).parameters
     if also and "also" not in taken:
         raise ValueError(f"experiment {name!r} compares no further rankers, got also={list(also)}")
-    if datasets and "datasets" not in taken:
-        raise ValueError(
-            f"experiment {name!r} has no use for data of one's own, got datasets={list(datasets)}"
-        )
-    chosen: dict[str, Any] = {"also": also, "datasets": datasets}
-    experiment: Experiment = kind(**{option: value for option, value in chosen.items() if value})
+    experiment: Experiment = kind(also=also) if also else kind()
     return experiment

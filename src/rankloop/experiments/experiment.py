@@ -10,22 +10,15 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from rankloop.experiments.mutations import Mutation
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of data of one's own
 
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 """Anything JSON can hold, so that settings can be hashed, stored and shown."""
@@ -124,16 +117,6 @@ class Experiment(abc.ABC):
     """Where and why this differs from the paper."""
     version: ClassVar[int] = 1
 
-    @property
-    def label(self) -> str:
-        """The name of its folder and of its section in the report: `name`, with what is played instead."""
-        return self.name
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Options of the command line that make this experiment from the one of the same name."""
-        return ()
-
     def missing(self) -> str | None:
         """What this machine lacks to run the experiment, as a sentence, or None. The experiment is then skipped."""
         return None
@@ -177,46 +160,3 @@ def shared_settings(jobs: Sequence[Job]) -> dict[str, Plain]:
                 values.append(job.settings[key])
         shared[key] = values[0] if len(values) == 1 else values
     return shared
-
-
-class Named(Protocol):
-    """Data with a name and the path that it came from."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def path(self) -> str: ...
-
-
-class OnOwnData(Experiment):
-    """An experiment that may be played on data of one's own instead of the known data."""
-
-    _own: Sequence[Named] = ()
-
-    @property
-    def label(self) -> str:
-        return "-".join([self.name, *(own.name for own in self._own)])
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        return tuple(f"--dataset {shlex.quote(f'{own.name}={own.path}')}" for own in self._own)
-
-
-def digest_of(about: object, *arrays: tuple[NDArray[Any], str]) -> str:
-    """The first digits of the SHA-256 of contents, however their files were cut or compressed; with types in bytes."""
-    digest = hashlib.sha256(repr(about).encode())
-    for numbers, kind in arrays:
-        digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
-    return digest.hexdigest()[:12]
-
-
-def check_name(name: str, taken: Sequence[str]) -> None:
-    """Refuse a name that cannot be part of a folder's, and that of known data."""
-    if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"the name of a data set must be letters, digits, '.', '_' and '-', and start with one of the first two, "
-            f"got {name!r}"
-        )
-    if name.lower() in {word.lower() for word in taken}:
-        raise ValueError(f"the name {name!r} is taken by a known data set: choose another")

@@ -32,12 +32,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def explain(verdict: Verdict) -> list[str]:
-    """What the class of a game means, why it is so, what would change it, and what to use: a few sentences.
-
-    Parameters
-    ----------
-    verdict : Verdict
-        What `classify` found.
+    """What the class of a game means, why it is so, what would change it, what to use: a `verdict` in a few sentences.
 
     Examples
     --------

@@ -244,25 +244,14 @@ class Game:
         return np.array([[float(self.unit * int(value)) for value in row] for row in self.whole])
 
     def difference(self, i: int, j: int) -> Whole:
-        """loss[i] - loss[j], in units, a number for each outcome.
-
-        Parameters
-        ----------
-        i, j : int
-            The two actions.
-        """
+        """What action `i` loses beyond action `j`, in units, a number for each outcome."""
         return np.asarray(self.whole[i] - self.whole[j])
 
     def signal_rows(self, actions: Any) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
-        """The signal matrices of some actions (2015, Definition 2), one above the other; (action, symbol) of each row.
+        """Signal matrices of some `actions` (2015, Definition 2), one above the other; (action, symbol) of each row.
 
         Of actions that reveal the same, only the first counts. Rows are times `observations.scale`, which is 1 where
         signals are not drawn.
-
-        Parameters
-        ----------
-        actions : iterable of int
-            The actions.
         """
         parts, owners = [], []
         known = set()

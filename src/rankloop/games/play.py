@@ -436,15 +436,7 @@ class Player(CompiledRanker):
         return np.empty(n)
 
     def signal(self, ranking: Ranking, symbol: Any) -> Floats:
-        """The feedback that stands for `symbol`, one of the game's signals for the action that was played.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            What was shown.
-        symbol : object
-            What came back: of the top k, a tuple of labels.
-        """
+        """The feedback for `symbol`, a signal of the action in `ranking`; of the top k, a tuple of labels."""
         known = self.game.observations.symbols[int(ranking.memo[0][0])]
         if symbol not in known:
             raise ValueError(f"symbol must be one of {known}, got {symbol!r}")

@@ -133,13 +133,7 @@ class RankingGame(Game):
         return matrices(losses, [[self.model(order, r) for r in self.outcomes] for order in self.orders])
 
     def value(self, order: Sequence[int], relevance: Sequence[int]) -> Fraction:
-        """The loss of an order, exactly.
-
-        Parameters
-        ----------
-        order, relevance : sequence of int
-            Items by position, and the relevance of each item.
-        """
+        """The loss of an `order`, items by position, with this `relevance` of each item, exactly."""
         if self.scoring is not None:
             try:
                 return recovered(self.scoring(tuple(order), tuple(relevance)))

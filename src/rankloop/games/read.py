@@ -1,12 +1,9 @@
-"""Games from files: an npz with `loss` and `signal`, or a CSV with the one above the other."""
+"""Games from files: a CSV with the losses above the signals."""
 
 from __future__ import annotations
 
 import csv
-import zipfile
 from pathlib import Path
-
-import numpy as np
 
 from rankloop.games.exact import fraction
 from rankloop.games.game import Game
@@ -17,7 +14,7 @@ _LARGEST = 1_000
 def read_game(path: Path | str) -> Game:
     """The game in a file; a ValueError names the file, the line and what is wrong.
 
-    An npz holds two arrays of the same shape, `loss` and `signal`, actions by outcomes. A CSV holds the rows of the
+    A CSV holds the rows of the
     losses, an empty line, and the rows of the signals, which may be any words. Numbers may be written 0.25, 1/3 or
     1e-3, and are taken as written. Lines that begin with # are comments.
     """
@@ -26,32 +23,12 @@ def read_game(path: Path | str) -> Game:
         raise ValueError(f"{file}: there is no such file")
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a file")
-    game = _from_npz(file) if file.suffix == ".npz" else _from_csv(file)
+    game = _from_csv(file)
     if max(game.n_actions, game.n_outcomes) > _LARGEST:
         raise ValueError(
             f"{file}: at most {_LARGEST} actions and outcomes, got {game.n_actions} x {game.n_outcomes}"
         )
     return game
-
-
-def _from_npz(file: Path) -> Game:
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            missing = [name for name in ("loss", "signal") if name not in arrays.files]
-            if missing:
-                raise ValueError(f"needs arrays 'loss' and 'signal', got {arrays.files}")
-            loss, signal = arrays["loss"], arrays["signal"]
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
-        raise ValueError(f"{file}: {problem}") from None
-    for name, array in (("loss", loss), ("signal", signal)):
-        if array.ndim != 2:
-            raise ValueError(f"{file}: {name} must be actions x outcomes, got shape {array.shape}")
-    if loss.dtype.kind not in "biufU":
-        raise ValueError(f"{file}: loss must be numbers, got {loss.dtype}")
-    try:
-        return Game(loss, signal)
-    except ValueError as problem:
-        raise ValueError(f"{file}: {problem}") from None
 
 
 def _from_csv(file: Path) -> Game:

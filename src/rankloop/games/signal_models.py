@@ -47,13 +47,7 @@ class SignalModel:
 
 
 def top(k: int) -> SignalModel:
-    """The relevance of the first k items.
-
-    Parameters
-    ----------
-    k : int
-        How many items.
-    """
+    """The relevance of the first `k` items."""
     n = whole("k", k, at_least=1)
     return SignalModel(f"top {n}", partial(_top, n), n, n)
 
@@ -70,25 +64,13 @@ def first_click() -> SignalModel:
 
 
 def position(j: int) -> SignalModel:
-    """The relevance of the item at one position.
-
-    Parameters
-    ----------
-    j : int
-        The position, counted from 1.
-    """
+    """The relevance of the item at position `j`, counted from 1."""
     n = whole("j", j, at_least=1)
     return SignalModel(f"position {n}", partial(_position, n), n)
 
 
 def preference(first: int = 1, second: int = 2) -> SignalModel:
-    """Which of the items at two positions is better, or that they are equal.
-
-    Parameters
-    ----------
-    first, second : int, optional
-        The two positions, counted from 1.
-    """
+    """Which of the items at positions `first` and `second`, counted from 1, is better, or that they are equal."""
     i, j = whole("first", first, at_least=1), whole("second", second, at_least=1)
     if i == j:
         raise ValueError(f"second must be another position than first={first}")

@@ -50,15 +50,7 @@ def demand(holds: Any, complaint: str) -> None:
 
 
 def verify(game: Game, verdict: Verdict) -> bool:
-    """True if the witness of `verdict` proves its class for `game`; otherwise `Refused`, which says what is wrong.
-
-    Parameters
-    ----------
-    game : Game
-        The game.
-    verdict : Verdict
-        What `classify` said of it.
-    """
+    """True if the witness of `verdict` proves its class for `game`; otherwise `Refused`, which says what is wrong."""
     about = {name: getattr(verdict, name) for name in ("measure", "n_items", "k", "max_grade", "feedback")}
     if isinstance(game, RankingGame):
         seen = verdict.feedback or f"top {verdict.k}"

@@ -26,13 +26,7 @@ def label_efficient() -> Game:
 
 
 def bandit(*, n_arms: int = 2) -> Game:
-    """Arms with loss 0 or 1; the loss of the pulled arm is revealed. Easy.
-
-    Parameters
-    ----------
-    n_arms : int, optional
-        How many arms there are.
-    """
+    """Of `n_arms` arms with loss 0 or 1 that of the pulled arm is revealed. Easy."""
     arms = range(whole("n_arms", n_arms, at_least=1))
     outcomes = list(product((0, 1), repeat=len(arms)))
     loss = [[outcome[arm] for outcome in outcomes] for arm in arms]
@@ -40,13 +34,7 @@ def bandit(*, n_arms: int = 2) -> Game:
 
 
 def full_information(*, n_actions: int = 3) -> Game:
-    """The outcome is always revealed. Easy.
-
-    Parameters
-    ----------
-    n_actions : int, optional
-        How many actions there are.
-    """
+    """The outcome is always revealed, whichever of `n_actions`. Easy."""
     actions = range(whole("n_actions", n_actions, at_least=1))
     return Game([[int(a != x) for x in actions] for a in actions], [list(actions) for _ in actions])
 
@@ -55,11 +43,6 @@ def matching_pennies(*, price: Any = Fraction(1, 2)) -> Game:
     """Guess a coin that is never shown, or pay `price` to see it. The price decides.
 
     Free: trivial. Up to 1/2: easy, because looking is then optimal, or lies between the two guesses. Above: hard.
-
-    Parameters
-    ----------
-    price : int, Fraction or str, optional
-        What it costs to look.
     """
     return Game([[0, 1], [1, 0], [price, price]], [["?", "?"], ["?", "?"], ["heads", "tails"]])
 
@@ -70,13 +53,7 @@ def blind_pennies() -> Game:
 
 
 def dynamic_pricing(*, n_prices: int = 4) -> Game:
-    """Name a price: above the buyer's limit the sale is lost, at a cost of 2; below it, the difference is. Hard.
-
-    Parameters
-    ----------
-    n_prices : int, optional
-        How many prices there are.
-    """
+    """Name one of `n_prices`: above the buyer's limit the sale is lost, for 2; below, the difference is. Hard."""
     prices = range(whole("n_prices", n_prices, at_least=1))
     return Game(
         [[limit - price if price <= limit else 2 for limit in prices] for price in prices],

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.random import below
 
 # Clicks counted by position and item: S[j, i] clicks in N[j, i] displays of item i at position j.
 
@@ -42,6 +43,25 @@ def first_unseen(N: Any) -> int:
         if N[0, i] == 0.0:
             return i
     return -1
+
+
+@hot
+def draw_unseen(N: Any, key: Any) -> Any:
+    """One of the items that were never shown at the first position, and how many there are; -1 and 0 once each was.
+
+    Drawn, not taken in turn: while feedback is on its way the lists of the beginning would all be the same.
+    """
+    n_unseen = 0
+    for i in range(N.shape[1]):
+        n_unseen += N[0, i] == 0.0
+    if n_unseen == 0:
+        return -1, 0
+    left = below(key, 0, n_unseen)
+    for i in range(N.shape[1]):
+        left -= N[0, i] == 0.0
+        if left < 0:
+            return i, n_unseen
+    return -1, 0
 
 
 # The index of KL-UCB: the largest mean that the observations of a coin do not contradict.

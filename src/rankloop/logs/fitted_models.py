@@ -134,14 +134,9 @@ class FittedModel:
         return item_names(self.items, several=self.log.n_queries > 1)
 
     def predict(self, pages: Sessions) -> tuple[Floats, Floats]:
-        """The chance of a click at each position of other pages.
+        """The chance of a click at each position of other `pages`, with `item_ids` and `query_ids` as of the log.
 
         An item that the log does not have gets the mean attraction.
-
-        Parameters
-        ----------
-        pages : Sessions
-            Pages with the same `item_ids` and `query_ids` as the log's.
 
         Returns
         -------
@@ -159,13 +154,7 @@ class FittedModel:
         return chances(self.user, pair_numbers(pages, self.codes), pages.clicks)
 
     def score(self, pages: Sessions) -> Score:
-        """How well the model predicts the clicks of other pages.
-
-        Parameters
-        ----------
-        pages : Sessions
-            Pages with the same `item_ids` and `query_ids` as the log's.
-        """
+        """How well the model predicts the clicks of other `pages`, with `item_ids` and `query_ids` as of the log."""
         informed, alone = self.predict(pages)
         clicked, shown = pages.clicks == 1, pages.items >= 0
         with np.errstate(invalid="ignore"):

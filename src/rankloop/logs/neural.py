@@ -55,13 +55,7 @@ class FittedNeuralRanker(OrdersItems):
         return told_of(self, type(self.module).__name__)
 
     def scores(self, features: ArrayLike) -> Floats:
-        """The score of each item: its predicted attraction.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-        """
+        """The score of each item, by its row of `features`: its predicted attraction."""
         import torch
 
         rows = read_features(features, name="features")

@@ -591,17 +591,7 @@ def evaluate(
 def on_policy(
     log: LoggedLists, *, click_values: ArrayLike | None = None, confidence: float = 0.95
 ) -> Evaluation:
-    """The value of the logged lists themselves: the mean, and its interval.
-
-    Parameters
-    ----------
-    log : LoggedLists
-        The logged lists.
-    click_values : array_like, optional
-        What a click at each position is worth; 1 by default.
-    confidence : float, optional
-        The level of the interval.
-    """
+    """The value of the lists of `log` itself, with its interval; `click_values`, `confidence` as in `evaluate`."""
     rows = (_values(click_values, log) * log.clicks).sum(axis=1)
     return _summary("on-policy", rows, confidence=confidence, size=float(log.n_rows), mean_weight=1.0)
 

@@ -12,21 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 import rankloop
-from rankloop.arguments import number, one_of, whole
+from rankloop.arguments import number, whole
 from rankloop.feedback import ClickLog, ClickParameters, PositionBasedModel
 from rankloop.kernels import click_fits
 from rankloop.logs import intervals
 from rankloop.logs.fitted_models import item_names
-from rankloop.logs.intervals import Cells, Floats, Prior, by_moments, ratio
-
-# Expectation maximisation for the position-based model, on counts.
-#
-# For each click on item i at position j, the user examined and liked it. For each impression without a click, the
-# expected number of users who liked the item, and who examined it, follows from alpha_i and beta_j; summed over the
-# counts, that is one step, and no step needs a session. The probability of a click depends on alpha_i beta_j alone,
-# so that one position, the reference, can be taken as always examined.
-
-_NEAR_ZERO, _NEAR_ONE = 1e-9, 1.0 - 1e-3
+from rankloop.logs.intervals import Cells, Floats, Prior, by_moments
 
 
 class Maximum(NamedTuple):
@@ -36,54 +27,6 @@ class Maximum(NamedTuple):
     beta: Floats
     trace: Floats  # the objective at the start of each step
     converged: bool
-
-
-def maximise(
-    cells: Cells,
-    *,
-    alpha: Floats,
-    beta: Floats,
-    prior: Prior,
-    pinned: NDArray[np.int64],
-    tolerance: float,
-    max_steps: int,
-) -> Maximum:
-    """Steps of EM from alpha and beta until none changes a parameter by more than `tolerance`.
-
-    The examinations of the `pinned` positions stay as they are.
-    """
-    n, fixed = cells.n_items, cells.n_items + pinned
-    shown_of_items, shown_at = cells.by_item(cells.shown), cells.by_position(cells.shown)
-    x = np.concatenate((alpha, beta)).clip(_NEAR_ZERO, _NEAR_ONE)
-    x[fixed] = beta[pinned]
-    trace: list[float] = []
-
-    def step(x: Floats) -> tuple[Floats, float]:
-        """One step, and the objective where it began."""
-        alpha, beta = x[cells.items], x[n + cells.positions]
-        p = alpha * beta
-        unclicked = cells.shown - cells.clicked
-        # P(likes | no click) = alpha (1 - beta) / (1 - alpha beta), and the other way round for looks.
-        missed = np.divide(unclicked, 1.0 - p, out=np.zeros_like(p), where=unclicked > 0)
-        likes = cells.by_item(cells.clicked + missed * alpha * (1.0 - beta))
-        looks = cells.by_position(cells.clicked + missed * beta * (1.0 - alpha))
-        fresh = np.concatenate(
-            (
-                (likes + prior.impressions * prior.mean) / (shown_of_items + prior.impressions),
-                ratio(looks, shown_at),
-            )
-        )
-        fresh[fixed] = x[fixed]
-        likelihood = xlogy(cells.clicked, p).sum() + xlog1py(unclicked, -p).sum()
-        return fresh, float(likelihood + log_prior(prior, x[:n]))
-
-    for _ in range(max_steps):
-        fresh, value = step(x)
-        trace.append(value)
-        moved, x = np.abs(fresh - x).max(), fresh
-        if moved < tolerance:
-            return Maximum(x[:n], x[n:], np.array(trace), True)
-    return Maximum(x[:n], x[n:], np.array(trace), False)
 
 
 def log_prior(prior: Prior, alpha: Floats) -> float:
@@ -96,7 +39,8 @@ def log_prior(prior: Prior, alpha: Floats) -> float:
 
 # Newton's method for the position-based model, on counts.
 #
-# A click has probability p = alpha_i beta_j. In the logarithms of alpha and beta the log likelihood is concave, so
+# A click has probability p = alpha_i beta_j, which depends on the product alone, so that one position, the reference,
+# can be taken as always examined. In the logarithms of alpha and beta the log likelihood is concave, so
 # that there is one maximum and nothing to be caught in. Given beta, each alpha_i is the root of one rising convex
 # function; what remains is a concave function of a few positions, and Newton's method on it converges where EM, whose
 # steps become shorter and shorter along a nearly flat ridge, takes hundreds of thousands of them.
@@ -300,7 +244,7 @@ class FittedPBM:
     converged : bool
         Whether the steps became short enough.
     method : str
-        How the maximum was found, ``"newton"`` or ``"em"``.
+        How the maximum was found: ``"newton"``.
     warnings : tuple of str
         What the log does not tell, in sentences.
     log : ClickLog
@@ -369,14 +313,9 @@ class FittedPBM:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the parameters to a JSON file, for `feedback.read_parameters` and position-based environments.
+        """Write the parameters to the JSON file `path`, for `feedback.read_parameters` and position-based environments.
 
         The file of a fit that did not converge says so, and whoever reads it is warned.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write.
         """
         self.parameters().save(path)
 
@@ -387,8 +326,8 @@ def fit_pbm(
     smoothing: float = 1.0,
     confidence: float = 0.95,
     tolerance: float = 1e-7,
-    max_steps: int | None = None,
-    method: str = "newton",
+    max_steps: int = 200,
+    method: str | None = None,
 ) -> FittedPBM:
     """Estimate a position-based model by maximum likelihood on counts, as appendix E of Chen, Zhao and Li (2022) does.
 
@@ -407,9 +346,9 @@ def fit_pbm(
     tolerance : float, optional
         When to stop: a step moves nothing further than this.
     max_steps : int, optional
-        When to give up, with a warning and `converged` False; by default after 200 steps, or 1,000,000 of EM.
+        When to give up, with a warning and `converged` False.
     method : str, optional
-        ``"newton"``, which takes about ten steps, or ``"em"``, which can take hundreds of thousands to the same place.
+        Ignored: Newton's method takes about ten steps where EM takes hundreds of thousands to the same place.
 
     Departures
     ----------
@@ -437,9 +376,10 @@ def fit_pbm(
     number("smoothing", smoothing, at_least=0)
     number("confidence", confidence, above=0, below=1)
     number("tolerance", tolerance, above=0, below=1)
-    one_of("method", method, ("newton", "em"))
-    usual = 200 if method == "newton" else 1_000_000
-    steps = usual if max_steps is None else whole("max_steps", max_steps, at_least=1)
+    steps = whole("max_steps", max_steps, at_least=1)
+    if method is not None:
+        said = "method is ignored and will go: Newton's method ends where EM does"
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
     if log.clicked.sum() == 0:
         raise ValueError(f"log must have a click, got none in {log.n_rows:,} rows of {log.name!r}")
     items, which = log.pairs()
@@ -451,19 +391,8 @@ def fit_pbm(
     group = intervals.comparable_groups(cells)
     # One position of each group, the one that users look at most: without it the likelihood is flat.
     pinned = np.array([max(np.flatnonzero(group == g), key=beta.__getitem__) for g in np.unique(group)])
-    if method == "newton":
-        climb = Newton(cells, alpha=alpha, beta=beta, prior=prior, pinned=pinned)
-        end = climb.maximise(tolerance=tolerance, max_steps=steps)
-    else:
-        end = maximise(
-            cells,
-            alpha=alpha,
-            beta=beta,
-            prior=prior,
-            pinned=pinned,
-            tolerance=tolerance,
-            max_steps=steps,
-        )
+    climb = Newton(cells, alpha=alpha, beta=beta, prior=prior, pinned=pinned)
+    end = climb.maximise(tolerance=tolerance, max_steps=steps)
     known = group == group[reference]
     off = intervals.errors(
         cells, alpha=end.alpha, beta=end.beta, prior=prior, reference=reference, known=known
@@ -496,7 +425,7 @@ def fit_pbm(
         smoothing=float(smoothing),
         trace=end.trace,
         converged=end.converged,
-        method=method,
+        method="newton",
         warnings=sentences,
         log=log,
     )

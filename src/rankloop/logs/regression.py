@@ -202,13 +202,7 @@ class OrdersItems(abc.ABC):
     def _scores(self, features: ArrayLike) -> Floats: ...
 
     def order(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Item numbers by falling score, best first.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-        """
+        """Item numbers by falling score, best first; `features` has a row for each item."""
         return np.argsort(-self._scores(features), kind="stable")
 
 
@@ -288,13 +282,7 @@ class FittedRegression(OrdersItems):
         return f"FittedRegression({size} from {self.n_impressions:,} impressions, {end})"
 
     def attraction(self, features: ArrayLike) -> Floats:
-        """The chance of a click on each item by those who look at it.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-        """
+        """The chance of a click on each item, a row of `features`, by those who look at it."""
         chances: Floats = expit(item_features(features, len(self.weights)) @ self.weights + self.intercept)
         return chances
 
@@ -302,23 +290,11 @@ class FittedRegression(OrdersItems):
         return self.attraction(features)
 
     def click_rates(self, features: ArrayLike) -> Floats:
-        """The chance of a click on each item at each position; 0 at a position where nothing was shown.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-        """
+        """The chance of a click on each item (a row of `features`) at each position; 0 where nothing was shown."""
         return np.outer(self.attraction(features), np.nan_to_num(self.examination))
 
     def model(self, features: ArrayLike) -> PositionBasedModel:
-        """The click model of one list, to simulate its users.
-
-        Parameters
-        ----------
-        features : array_like
-            Items by features.
-        """
+        """The click model of one list, a row of `features` for each item, to simulate its users."""
         return PositionBasedModel(attraction=self.attraction(features), examination=self.examination)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers and editors
     from rankloop.rankers.cascade import CascadeKLUCB as CascadeKLUCB
     from rankloop.rankers.cascade import CascadeRobustUCB as CascadeRobustUCB
+    from rankloop.rankers.click_mix import ClickMix as ClickMix
     from rankloop.rankers.dueling import DBGD as DBGD
     from rankloop.rankers.dueling import MGD as MGD
     from rankloop.rankers.feedexp3 import FeedExp3 as FeedExp3
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
 
 _NAMES = {
     "cascade": "CascadeKLUCB CascadeRobustUCB",
+    "click_mix": "ClickMix",
     "dueling": "DBGD MGD",
     "feedexp3": "FeedExp3",
     "ftpl": "FTPL",

@@ -373,6 +373,7 @@ _ESTIMATORS = {
     "reduced-variance": REDUCED_VARIANCE,
     "mean": MEAN,
 }
+_AFRESH = 100  # rounds for each item that count where one of them is new
 _LEAST_CHANCE = 1e-100  # a ticket with less was not issued by this ranker, and 1 / x squared would overflow
 
 
@@ -435,7 +436,7 @@ class FTRLPBM(ClickRanker):
     True
     """
 
-    algorithm_version = 2
+    algorithm_version = 3
     _may_plan = True  # whether x need not be written out, where only the losses of what was shown change
     summary = "Observes clicks, and knows how likely each list was."
 
@@ -543,6 +544,11 @@ class FTRLPBM(ClickRanker):
         self._leader.check(saved, self.kernels)
 
     def carry(self, old: Any, origin: Ints, positions: Ints | None = None) -> None:
+        """A new item begins level with the best; with it, the steps become as large again as after few rounds.
+
+        A leader depends on L_hat / sqrt(t) alone. With both made smaller the known items keep their chances, and what
+        comes next counts for more; otherwise a new item that is bad would lose its lead in steps that have become tiny.
+        """
         # Losses, so the best is the least. Where all items are shown, positions come and go with them.
         there = same_positions(positions, self.n_positions, old.n_positions)
         state = self.state
@@ -552,6 +558,12 @@ class FTRLPBM(ClickRanker):
             if known.size:
                 getattr(state, name)[:] = np.where(origin >= 0, known[there][:, np.maximum(origin, 0)], 0.0)
         state.t[:] = old.state.t
+        afresh = _AFRESH * self.n_items
+        if (origin < 0).any() and state.t[0] > afresh:
+            before = rounds_kept(self.params, state)
+            state.t[0] = afresh
+            state.L_hat[:] -= state.L_hat.min(axis=1, keepdims=True)
+            state.L_hat[:] *= np.sqrt(rounds_kept(self.params, state) / before)
         self._leader.follow(state, warm=False)
 
     def part_kind(self) -> type[FTRLPBM]:

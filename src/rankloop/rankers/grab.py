@@ -16,7 +16,7 @@ from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import lists
 from rankloop.kernels.call_checks import within
-from rankloop.kernels.click_counts import count, first_unseen, log_level, upper_bound
+from rankloop.kernels.click_counts import count, draw_unseen, log_level, upper_bound
 from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import assign, best_list, in_order
 from rankloop.kernels.random import word
@@ -49,7 +49,7 @@ def rank(
     """Alg. 1. Exploring: not the leader. The ticket keeps the leader, -1 in the beginning, which has none."""
     m, n = state.S.shape
     leader = memo[0]
-    first = first_unseen(state.N)
+    first, _ = draw_unseen(state.N, key)
     if first >= 0:
         for j in range(m):
             items[j] = (first + j) % n
@@ -204,8 +204,9 @@ class GRAB(ClickRanker):
 
     Departures
     ----------
-    It begins with the K circular lists. Equally good leaders take turns. How often each list has led is kept in a table
-    of limited size, which forgets lists that led least. t counts the rounds with feedback.
+    It begins with the K circular lists, in random order, so that late feedback does not hold it up. Equally good
+    leaders take turns. How often each list has led is kept in a table of limited size, which forgets lists that led
+    least. t counts the rounds with feedback.
 
     References
     ----------
@@ -224,6 +225,7 @@ class GRAB(ClickRanker):
 
     summary = "Observes clicks, and explores the neighbours of the best list so far."
     kernels = RankerKernels(rank, learn)
+    algorithm_version = 2
 
     def __init__(self, *, n_items: int, n_positions: int | None = None, gamma: int | None = None) -> None:
         n, m = self.read_size(n_items, n_positions)

@@ -19,11 +19,12 @@ from rankloop.base import Array, Floats, Ints, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read_positions
 from rankloop.feedback import Clicks, TopClicks
 from rankloop.kernels import sorting
+from rankloop.kernels.elementary import cos_turns, log
 from rankloop.kernels.jit import apart, hot, inlined, kernel
+from rankloop.kernels.random import uniform
 from rankloop.kernels.rows import score
 from rankloop.kernels.sorting import by_falling_score, greedy_order
 from rankloop.kernels.vectors import dot
-from rankloop.rankers.pbm_ts import normal
 
 _TURNS = 4  # of alternating least squares when examinations are estimated
 _SMALLEST = 0.001  # examination that is estimated
@@ -52,6 +53,13 @@ class LinearClickState(NamedTuple):
     S: Floats  # a root of the inverse: S' S = M^-1
     theta: Floats  # M^-1 b
     kappa: Floats  # by position: examinations, known or estimated
+
+
+@hot
+def normal(key: Any, first: int) -> Any:
+    """A standard normal number from the numbers of `key` at `first` and after it (Box and Muller)."""
+    radius = np.sqrt(-2.0 * log(1.0 - uniform(key, first)))
+    return radius * cos_turns(uniform(key, first + 1))
 
 
 @hot

@@ -242,12 +242,7 @@ class MW(ClickRanker):
         return in_order(W, items)
 
     def regret_bound(self, rounds: int) -> float:
-        """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for the constants of `horizon` = T.
-
-        Parameters
-        ----------
-        rounds : int
-            The number of rounds, T.
+        """Our derivation: m (2 sqrt(n T log n / (1 - gamma)) + sqrt(n T log n)), for `horizon` = T = `rounds`.
 
         Raises
         ------

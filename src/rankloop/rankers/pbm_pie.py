@@ -17,7 +17,7 @@ from rankloop.arguments import number, shares, whole
 from rankloop.base import Array, Floats, Ints
 from rankloop.compiled import RankerKernels
 from rankloop.kernels import click_counts, sorting
-from rankloop.kernels.click_counts import clicks_and_looks, count, first_unseen, fit
+from rankloop.kernels.click_counts import clicks_and_looks, count, draw_unseen, first_unseen, fit
 from rankloop.kernels.elementary import log
 from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.random import below, uniform
@@ -130,11 +130,11 @@ def rank(
 ) -> bool:
     """Alg. 2, lines 2-8. Exploring: a list of the beginning, or one that is not the leaders'."""
     m, n = state.S.shape
-    first = first_unseen(state.N)
+    first, n_unseen = draw_unseen(state.N, key)
     if first >= 0:
         for j in range(m):
             items[j] = (first + j) % n
-            propensities[j] = 1.0
+            propensities[j] = 1.0 / n_unseen
         return True
     order, others = scratch.order, scratch.others
     q = leaders(state, scratch)
@@ -271,9 +271,10 @@ class PBMPIE(ClickRanker):
 
     Departures
     ----------
-    Leaders with equal estimates stand in turns. t counts the rounds with feedback. Where examinations are estimated,
-    which the paper does not treat, neighbours in the list change places in some of the exploring rounds, as long as the
-    likelihood does not tell which is the better one (erratum C16).
+    Leaders with equal estimates stand in turns; the lists of the beginning come in random order. t counts the rounds
+    with feedback. Where examinations are estimated, which the paper does not treat, neighbours in the list change
+    places in some of the exploring rounds, as long as the likelihood does not tell which is the better one (erratum
+    C16).
 
     References
     ----------
@@ -285,8 +286,6 @@ class PBMPIE(ClickRanker):
     --------
     >>> ranker = PBMPIE(n_items=4, n_positions=2, horizon=1000, examination=[1.0, 0.5])
     >>> rng = np.random.default_rng(1)
-    >>> ranker.rank(rng=rng).items
-    array([0, 1])
     >>> for _ in range(4):
     ...     shown = ranker.rank(rng=rng)
     ...     ranker.learn(shown, shown.items == 2)
@@ -298,7 +297,7 @@ class PBMPIE(ClickRanker):
     unservable = "it needs to know beforehand how many rounds there will be"
     no_candidates = "it explores at the last position of a list of all its positions"
     kernels = RankerKernels(rank, learn)
-    algorithm_version = 2
+    algorithm_version = 3
 
     def __init__(
         self,

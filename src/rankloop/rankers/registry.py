@@ -105,15 +105,10 @@ def _ranker(name: str, found: Any) -> type[Ranker]:
 
 
 def load(path: str | os.PathLike[str]) -> Ranker:
-    """The ranker that `ranker.save(path)` wrote: same class, same arguments, same state.
+    """The ranker that `ranker.save` wrote to `path`: same class, same arguments, same state.
 
     The file names the class, and its module is imported; what is not a subclass of `Ranker` is refused. The file
     itself holds arrays and JSON, nothing that could run.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
 
     Raises
     ------

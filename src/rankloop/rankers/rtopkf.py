@@ -260,18 +260,11 @@ class RTopKF(LinearRanker):
         return means.mean(scores, ranking.items[: self.feedback.length(n)].tolist(), gamma)
 
     def regret_bound(self, rounds: int, *, n_documents: int) -> float:
-        """What the weights' expected regret cannot exceed, in the surrogate that the defaults descend.
+        """What the weights' expected regret over `rounds` cannot exceed, in the surrogate that the defaults descend.
 
-        The surrogate is `centred_squared`, weighted as the ranker's page says, averaged over each list; the regret is
-        against the best fixed weights within the radius. Proved for labels that do not depend on what was shown, that
-        come at once, and for features whose scales are known from the first round on.
-
-        Parameters
-        ----------
-        rounds : int
-            T.
-        n_documents : int
-            The length of the shortest list.
+        The surrogate is `centred_squared`, weighted as the ranker's page says, averaged over each list of at least
+        `n_documents`; the regret is against the best fixed weights within the radius. Proved for labels that do not
+        depend on what was shown, that come at once, and for features whose scales are known from the first round on.
 
         Returns
         -------

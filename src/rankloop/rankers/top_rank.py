@@ -490,16 +490,9 @@ class TopRank(ClickRanker):
         return np.lexsort((-lead, self.state.block))[: self.n_positions].astype(np.int64)
 
     def regret_bound(self, attraction: Array, rounds: int) -> float:
-        """The bound of Theorem 1 for clicks with these attractions where a position is looked at.
+        """The bound of Theorem 1 over T = `rounds`, for clicks with this `attraction` of each item by those who look.
 
         delta T m n^2 + sum over pairs i < j, i <= m, of 1 + 6 (a_i + a_j) log(c sqrt(T) / delta) / (a_i - a_j).
-
-        Parameters
-        ----------
-        attraction : array_like
-            The attraction of each item, a.
-        rounds : int
-            The number of rounds, T.
 
         Examples
         --------

@@ -1,19 +1,30 @@
-"""What the service takes on: limits, each of which can be set, and the checks before anything is written."""
+"""What the service takes on: limits, each of which can be set, checks before anything is written, and refusals."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from rankloop.serving.adapters import registry
-from rankloop.serving.errors import RequestError, TooLarge
-from rankloop.serving.log.records import Config, Entry, read_body
+from rankloop.base import Ranker
+from rankloop.kernels.call_checks import within
+from rankloop.serving import registry
+from rankloop.serving.log.records import Config, Entry, Policy, read_body
 
+_LARGEST = float(np.finfo(np.float64).max)
 DEPTH = 32  # of nested values in a request
 _INTEGERS = range(-(1 << 63), 1 << 64)
+_POLICY = {  # the most that a setting may be
+    "deadline_seconds": 1_000_000_000,
+    "parking_seconds": 3_600,
+    "gather_seconds": 86_400,
+    "holdout": 1,
+    "exploration_cap": 1,
+    "displacement": 1_000_000,
+}
 _CARRY_STATES = ("rollback", "upgrade", "import")
 
 
@@ -21,6 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
     """How much one request may ask for, so that one caller cannot take everything."""
 
     body_bytes: int = 8_000_000
+    webhook_bytes: int = 100_000
     items: int = 10_000
     features: int = 4_096
     ranker_bytes: int = 256_000_000  # memory of one ranker
@@ -112,13 +124,18 @@ def check_entry(entry: Entry, limits: Limits) -> None:
         raise RequestError(f"what was sent cannot be read again: {error}") from None
 
 
-def digest_of(*parts: str | bytes) -> bytes:
-    """Equal for deliveries that say the same thing."""
-    told = b""
-    for part in parts:
-        one = part.encode() if isinstance(part, str) else part
-        told += len(one).to_bytes(8, "little") + one
-    return hashlib.blake2b(told, digest_size=16).digest()
+def checked_feedback(given: Any, ranker: Ranker, length: int | None, *, field: str) -> NDArray[np.float64]:
+    """The numbers of feedback, so many where that is known; `RequestError` where the ranker cannot learn from them."""
+    kind, values = ranker.feedback.kind, np.array(given, np.float64)
+    if length is not None and len(values) != length:
+        raise RequestError(f"{kind} must have {length} values for this list, got {len(values)}", field=field)
+    if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():
+        raise RequestError(f"clicks must be 0 or 1, got {given}", field=field)
+    if not within(values, 0.0, _LARGEST):
+        raise RequestError(f"{kind} must be finite and not negative, got {given}", field=field)
+    if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
+        raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=field)
+    return values
 
 
 def check_names(names: list[str] | None, limits: Limits, *, field: str) -> None:
@@ -167,30 +184,15 @@ def check_portable(config: Config, *, shared: bool) -> None:
         )
 
 
-def check_policy(config: Config) -> None:
+def check_policy(policy: Policy) -> None:
     """Waiting times, shares and bounds that make sense."""
-    for name, most in (("deadline_seconds", 1e9), ("parking_seconds", 3_600.0), ("gather_seconds", 86_400.0)):
-        value = getattr(config.policy, name)
-        if value is not msgspec.UNSET and not 0 <= value <= most:
+    for name, most in _POLICY.items():
+        value = getattr(policy, name)
+        if value is not msgspec.UNSET and (not 0 <= value <= most or (name == "holdout" and value == most)):
+            below = ", and below that" if name == "holdout" else ""
             raise RequestError(
-                f"policy.{name} must be between 0 and {most:g}, got {value}", field=f"policy.{name}"
+                f"policy.{name} must be between 0 and {most}{below}, got {value}", field=f"policy.{name}"
             )
-    holdout = config.policy.holdout
-    if isinstance(holdout, float) and not 0 <= holdout < 1:
-        raise RequestError(
-            f"policy.holdout must be a share of at least 0 and below 1, got {holdout}", field="policy.holdout"
-        )
-    cap, bound = config.policy.exploration_cap, config.policy.displacement
-    if isinstance(cap, float) and not 0 <= cap <= 1:
-        raise RequestError(
-            f"policy.exploration_cap must be a share between 0 and 1, got {cap}",
-            field="policy.exploration_cap",
-        )
-    if isinstance(bound, int) and not 0 <= bound <= 1_000_000:
-        raise RequestError(
-            f"policy.displacement must be a number of positions up to 1,000,000, got {bound}",
-            field="policy.displacement",
-        )
 
 
 def refuse(attempt: Callable[[], object], *, field: str) -> None:
@@ -199,3 +201,71 @@ def refuse(attempt: Callable[[], object], *, field: str) -> None:
         attempt()
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise RequestError(str(error), field=field) from None
+
+
+# Errors of requests, and their HTTP status and code.
+
+
+class RequestError(Exception):
+    """A refused request: an HTTP status, a code for programs, a sentence, and the field that is wrong."""
+
+    status = 422
+    code = "invalid"
+    retry_after: int | None = None  # seconds, where trying again makes sense
+
+    def __init_subclass__(cls, *, status: int = 0, code: str = "", retry_after: int | None = None) -> None:
+        if status:
+            cls.status, cls.code, cls.retry_after = status, code, retry_after
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class Malformed(RequestError, status=400, code="malformed"):
+    """The body cannot be read."""
+
+
+class Unauthorized(RequestError, status=401, code="unauthorized"):
+    """No key, or an unknown one."""
+
+
+class Forbidden(RequestError, status=403, code="forbidden"):
+    """A key whose role does not allow the request."""
+
+
+class NotFound(RequestError, status=404, code="not_found"):
+    """Not found."""
+
+
+class TooSlow(RequestError, status=408, code="timeout"):
+    """The body did not arrive in time."""
+
+
+class Conflict(RequestError, status=409, code="conflict"):
+    """The ID is used for something else."""
+
+
+class TooLarge(RequestError, status=413, code="too_large"):
+    """More than the limits allow."""
+
+
+class Unsupported(RequestError, status=415, code="unsupported_media_type"):
+    """An unsupported content type."""
+
+
+class Busy(RequestError, status=429, code="busy", retry_after=1):
+    """The queue is full; nothing was dropped silently, and nothing was written."""
+
+
+class RateLimited(Busy):
+    """More requests than allowed from one caller."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(RequestError, status=503, code="unavailable", retry_after=1):
+    """The store cannot write now."""

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import msgspec
 
 from rankloop.base import one_of
-from rankloop.serving.errors import Busy, Forbidden, RateLimited, Unauthorized
+from rankloop.serving.admission import Busy, Forbidden, RateLimited, Unauthorized
 from rankloop.serving.stores.contract import Store, StoredKey
 
 # What each role includes. `events` is for where feedback comes from: it reports, and neither reads nor ranks.
@@ -217,11 +217,9 @@ class Access:
 
     @property
     def open(self) -> bool:
-        """Whether no key is needed."""
         return not self._needed
 
     async def refresh(self, store: Store) -> None:
-        """Learn of keys that were made or deleted."""
         found = {key.key_id: key for key in await store.keys()}
         state = found.pop(_STATE, None)
         self._keys = found
@@ -267,7 +265,7 @@ class Rate:
     >>> rate.take("a")
     Traceback (most recent call last):
     ...
-    rankloop.serving.errors.RateLimited: limit reached: 2 requests a second
+    rankloop.serving.admission.RateLimited: limit reached: 2 requests a second
     >>> rate.take("a")
     """
 

@@ -42,7 +42,6 @@ class LogClock:
         return self._wall()
 
     def now(self) -> int:
-        """Milliseconds since 1970."""
         wall, steady = self._wall(), self._steady()
         passed = max(0.0, steady - self._last[1])
         jump = wall - self._last[0] - passed

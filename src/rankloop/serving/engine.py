@@ -13,64 +13,28 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankloop.serving.adapters.registry import config_hash
-from rankloop.serving.admission import (
-    Limits,
-    check_entry,
-    check_names,
-    check_policy,
-    check_portable,
-    check_size,
-    check_value,
-    digest_of,
-    refuse,
-)
-from rankloop.serving.api import (
-    ActivateRequest,
-    ArchivedAnswer,
-    CreateRequest,
-    ErrorBody,
-    EventAnswer,
-    FeedbackRequest,
-    FreezeRequest,
-    ItemsRequest,
-    PolicyRequest,
-    PromoteRequest,
-    RankAnswer,
-    RankOutcome,
-    RankRequest,
-    ResetRequest,
-    RollbackRequest,
-)
+from rankloop.serving import admission, api
 from rankloop.serving.clock import LogClock, new_id, since_boot
-from rankloop.serving.errors import Busy, Conflict, NotFound, RequestError, Unavailable
 from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.loaded_rankers import LoadedRankers
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.decision_state import Outcome
-from rankloop.serving.log.fingerprint import stamped
+from rankloop.serving.log.digests import digest_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import check_rails
 from rankloop.serving.log.randomness import Draws
 from rankloop.serving.log.records import Config, Decision, Entry, Freeze, Kind, Promote, check_answers
 from rankloop.serving.privacy import Sealing
 from rankloop.serving.rank_request import packed_matrix
+from rankloop.serving.registry import config_hash, stamped
 from rankloop.serving.served_ranker import ServedRanker, check_digest
-from rankloop.serving.stores.contract import (
-    Appended,
-    Broken,
-    Diverged,
-    Fenced,
-    Full,
-    Missing,
-    Stale,
-    Store,
-    StoreError,
-)
+from rankloop.serving.stores import contract
+from rankloop.serving.stores.contract import Store
 
 _log = logging.getLogger("rankloop.serving")
 _LOGGED_TOGETHER = 500  # lists that were shown while the store was away
+_TOLD = 20  # rankers with which something is wrong that are spelled out
 _DRAWS = 4  # of one list, where the ranker is changed meanwhile
 
 
@@ -85,7 +49,7 @@ class Engine:
         self,
         store: Store,
         *,
-        limits: Limits | None = None,
+        limits: admission.Limits | None = None,
         clock: Callable[[], float] | None = None,
         steady: Callable[[], float] | None = None,
         snapshot_every: int = 20_000,
@@ -93,7 +57,7 @@ class Engine:
         housekeeping: bool = True,
     ) -> None:
         self.store = store
-        self.limits = limits or Limits()
+        self.limits = limits or admission.Limits()
         self.clock = LogClock(clock or time.time, steady or clock or since_boot)
         self.keep_snapshots = keep_snapshots
         self.loaded = LoadedRankers(store, self.limits, self.now)
@@ -109,7 +73,7 @@ class Engine:
         self.changed = asyncio.Event()  # something was folded: for those who watch
         self._draws = Draws()
         self._writing = asyncio.Lock()
-        self._creating: list[str] = []  # rankers that are being made, and count already
+        self._creating = asyncio.Lock()
         self.opened = False
         self._folding: asyncio.Task[None] | None = None
         self.housekeeping = Housekeeping(self, snapshot_every=snapshot_every, in_background=housekeeping)
@@ -135,27 +99,18 @@ class Engine:
     async def _fold_all(self) -> None:
         if not self.store.shared:  # else it folds what it is asked for
             await self.loaded.load_all()
-            for served in list(self.rankers.values()):
-                await self._sign(served)
         await self.housekeeping.start()
         self.ready = True
-
-    async def _sign(self, served: ServedRanker) -> None:
-        config = served.fold.config
-        if not config.probe and served.read_only is None:
-            with contextlib.suppress(NotFound):
-                await self.append([await asyncio.to_thread(snapshots.signature, served.name, config)])
 
     async def _fold_all_in_background(self) -> None:
         while True:
             try:
                 return await self._fold_all()
-            except (StoreError, Unavailable) as error:
+            except (contract.StoreError, admission.Unavailable) as error:
                 _log.warning("the store cannot be read, which is tried again: %s", error)
                 await asyncio.sleep(1.0)
 
     async def folded(self) -> None:
-        """Return when every log has been folded."""
         if self._folding is not None:
             await asyncio.shield(self._folding)
 
@@ -185,22 +140,37 @@ class Engine:
             return "the store does not answer"
         return self.store_trouble or self.store.complaint()
 
+    def notices(self) -> list[str]:
+        """What is wrong with single rankers: those that cannot be served, and alerts."""
+        return [*self.loaded.notices(), *self.housekeeping.alerts.sentences()]
+
+    def remarks(self) -> list[str]:
+        """What is not as usual, although it can rank and write or waits until it can."""
+        found = self.notices()
+        if len(found) > _TOLD:
+            found = [*found[:_TOLD], f"and {len(found) - _TOLD:,} more"]
+        if self.clock.jumps:
+            found.append(
+                f"the clock of this machine jumped {self.clock.jumps} times; "
+                f"it is {self.clock.offset:+.1f} s from the log's"
+            )
+        found += self.store.remarks()
+        if self.degraded:
+            found.append(f"{len(self.degraded):,} lists were shown without the store and wait to be logged")
+        return found
+
     def now(self) -> int:
-        """Milliseconds since 1970, by a clock that does not jump."""
         return self.clock.now()
 
     async def find(self, name: str) -> ServedRanker:
         """The ranker of this name, as it is now, whichever replica made or changed it."""
         if self.store.shared and not (name in self.rankers and self.without_store):
-            is_new = name not in self.rankers
             try:
                 await self.loaded.ask(name)
-                if is_new and name in self.rankers:
-                    await self._sign(self.rankers[name])
-            except StoreError as error:
+            except contract.StoreError as error:
                 self.store_trouble = str(error)
                 if name not in self.rankers:
-                    raise Unavailable(str(error)) from error
+                    raise admission.Unavailable(str(error)) from error
         served = self.loaded.find(name)
         served.asked_at = self.now()
         return served
@@ -223,7 +193,7 @@ class Engine:
         """All rankers, as far as they can be had in the time that a request may take."""
         names = list(self.rankers)
         if self.store.shared and not self.without_store:
-            with contextlib.suppress(TimeoutError, StoreError):
+            with contextlib.suppress(TimeoutError, contract.StoreError):
                 names = await asyncio.wait_for(self.loaded.ask_for_all(), self.limits.store_seconds)
         return [self.rankers[name] for name in names if name in self.rankers]
 
@@ -241,41 +211,43 @@ class Engine:
         Group commit and housekeeping call it; requests go through `write`.
         """
         if self.broken:
-            raise Unavailable(f"read-only: {self.broken}")
+            raise admission.Unavailable(f"read-only: {self.broken}")
         async with self._writing:
             try:
                 appended = await self.store.append(entries, at=self.now(), epoch=epoch)
-            except Full as error:
+            except contract.Full as error:
                 self.store_trouble = str(error)
-                raise Unavailable(f"{error}; nothing was written") from error
-            except Broken as error:
+                raise admission.Unavailable(f"{error}; nothing was written") from error
+            except contract.Broken as error:
                 # After a failed fsync the content of the disk is unknown: trying again could seem to succeed.
                 self.broken = str(error)
-                raise Unavailable(f"read-only from now on: {error}") from error
-            except Fenced:
+                raise admission.Unavailable(f"read-only from now on: {error}") from error
+            except contract.Fenced:
                 raise
-            except Stale:
+            except contract.Stale:
                 drawn = [self.rankers[name] for name in {one.ranker for one in entries} & self.rankers.keys()]
                 for served in drawn:
                     await self.loaded.fold_new(served)
                 raise
-            except Diverged as error:
+            except contract.Diverged as error:
                 await self.loaded.refold_drawn(entries)
-                raise Unavailable(f"{error}; its state is folded anew, try again") from error
-            except Missing as error:
-                raise NotFound(str(error)) from error
-            except StoreError as error:
+                raise admission.Unavailable(f"{error}; its state is folded anew, try again") from error
+            except contract.Missing as error:
+                raise admission.NotFound(str(error)) from error
+            except contract.StoreError as error:
                 self.store_trouble = str(error)
-                raise Unavailable(str(error)) from error
+                raise admission.Unavailable(str(error)) from error
             self.store_trouble = None
             try:
                 written = await self._take_in(entries, appended)
-            except StoreError as error:  # written, and folded later: who asks again gets the same answer
-                raise Unavailable(str(error)) from error
+            except (
+                contract.StoreError
+            ) as error:  # written, and folded later: who asks again gets the same answer
+                raise admission.Unavailable(str(error)) from error
         self.changed.set()
         return written
 
-    async def _take_in(self, entries: list[Entry], appended: list[Appended]) -> list[Written]:
+    async def _take_in(self, entries: list[Entry], appended: list[contract.Appended]) -> list[Written]:
         """Fold rows that are durable now, each by its ranker."""
         places: dict[str, list[int]] = {}  # of the rows of each ranker
         for i, (entry, one) in enumerate(zip(entries, appended, strict=True)):
@@ -313,7 +285,7 @@ class Engine:
         if not written.new:
             try:
                 check_digest(entry, written.row)
-            except Conflict:
+            except admission.Conflict:
                 await self._submit([_conflict(entry)])
                 raise
         return written
@@ -321,41 +293,43 @@ class Engine:
     async def _submit(self, entries: list[Entry]) -> list[Written]:
         """Write entries that can be read again; 503 where they were written and could not be folded."""
         if self.broken:
-            raise Unavailable(f"read-only: {self.broken}")
+            raise admission.Unavailable(f"read-only: {self.broken}")
         for entry in entries:
-            check_entry(entry, self.limits)
+            admission.check_entry(entry, self.limits)
         written = await self.commit.submit(entries)
         for one in written:
             if one.failed:
                 raise self._folded_anew(entries[0].ranker)
         return written
 
-    def _folded_anew(self, name: str) -> Unavailable:
+    def _folded_anew(self, name: str) -> admission.Unavailable:
         self.loaded.find(name)
-        return Unavailable(f"ranker {name!r} was folded anew: ask again")
+        return admission.Unavailable(f"ranker {name!r} was folded anew: ask again")
 
     async def create(
-        self, request: CreateRequest, *, permit: Callable[[str, set[str]], object] = lambda name, there: None
+        self,
+        request: api.CreateRequest,
+        *,
+        permit: Callable[[str, set[str]], object] = lambda name, there: None,
     ) -> tuple[ServedRanker, bool]:
         """A new ranker, and whether it was there already, just so.
 
-        permit: is asked first, and told of all rankers, also of those that others are making just now.
+        permit: is asked first, and told of all rankers.
         """
         if not self.ready:
-            raise Unavailable(self.trouble or "starting or stopping")
-        there = {*self._creating}  # also before: one that is done meanwhile may not be among the names yet
-        there |= {*await self.names(), *self._creating}
-        permit(request.name, there)
-        if len(there) >= self.limits.rankers and request.name not in there:
-            raise Busy(f"limit reached: {self.limits.rankers:,} rankers")
-        self._creating.append(request.name)
-        try:
+            raise admission.Unavailable(self.trouble or "starting or stopping")
+        async with contextlib.AsyncExitStack() as alone:
+            async with asyncio.timeout(self.limits.store_seconds):
+                await alone.enter_async_context(self._creating)
+                await alone.enter_async_context(self.store.creating())
+            there = set(await self.names())
+            permit(request.name, there)
+            if len(there) >= self.limits.rankers and request.name not in there:
+                raise admission.Busy(f"limit reached: {self.limits.rankers:,} rankers")
             return await self._create(request)
-        finally:
-            self._creating.remove(request.name)
 
-    async def _create(self, request: CreateRequest) -> tuple[ServedRanker, bool]:
-        check_names(request.items, self.limits, field="items")
+    async def _create(self, request: api.CreateRequest) -> tuple[ServedRanker, bool]:
+        admission.check_names(request.items, self.limits, field="items")
         seed = secrets.randbits(63) if request.seed is None else request.seed
         config = Config(
             algorithm=request.algorithm,
@@ -367,11 +341,11 @@ class Engine:
             features=packed_matrix(request.features, self.limits),
             feature_names=request.feature_names or [],
         )
-        check_value(request.parameters, field="parameters")
-        check_policy(config)
-        check_size(config, self.limits, n_items=len(request.items or ()))
-        check_portable(config, shared=self.store.shared)
-        refuse(lambda: Fold(config), field="parameters")
+        admission.check_value(request.parameters, field="parameters")
+        admission.check_policy(config.policy)
+        admission.check_size(config, self.limits, n_items=len(request.items or ()))
+        admission.check_portable(config, shared=self.store.shared)
+        admission.refuse(lambda: Fold(config), field="parameters")
         made = await asyncio.to_thread(stamped, config)
         # Without a seed in the request, the seed is ours, and not part of what makes two requests the same; nor are
         # the defaults: a ranker that is there already keeps those that it was created with.
@@ -382,32 +356,31 @@ class Engine:
         await self.loaded.load(request.name)
         return self.loaded.find(request.name), not written.new
 
-    async def rank(self, name: str, request: RankRequest) -> RankAnswer:
-        """A list to show; the decision is in the log."""
+    async def rank(self, name: str, request: api.RankRequest) -> api.RankAnswer:
         served = await self.at_hand(name)
         decision_id = request.decision_id or new_id()
         if request.subject is not None:
             request = await self.sealing.sealed(name, request, decision_id)
         for _ in range(_DRAWS):
             # Where another replica changed the ranker meanwhile: a list of the ranker as it is now.
-            with contextlib.suppress(Stale):
+            with contextlib.suppress(contract.Stale):
                 return await self._rank(served, request, decision_id)
             served = await self.at_hand(name)
-        raise Unavailable(f"ranker {name!r} is being changed: try again")
+        raise admission.Unavailable(f"ranker {name!r} is being changed: try again")
 
-    async def _rank(self, served: ServedRanker, request: RankRequest, decision_id: str) -> RankAnswer:
+    async def _rank(self, served: ServedRanker, request: api.RankRequest, decision_id: str) -> api.RankAnswer:
         try:
             entry, decision = served.draw(request, decision_id, draws=self._draws, limits=self.limits)
         except ValueError as error:
-            raise RequestError(str(error)) from None
+            raise admission.RequestError(str(error)) from None
         if served.read_only:
             return _rank_answer(served, decision, decision_id, degraded=True)
         may_degrade = served.fold.config.policy.degraded is True
         try:
             if may_degrade and self.without_store:
-                raise Unavailable("the store is away")
+                raise admission.Unavailable("the store is away")
             written = await self.write(entry)
-        except Unavailable:
+        except admission.Unavailable:
             if not may_degrade or self.broken:
                 raise
             self.degraded.add(entry)
@@ -416,13 +389,13 @@ class Engine:
             decision = records.read_decision(written.row.body)
         return _rank_answer(served, decision, written.row.event_id, duplicate=not written.new)
 
-    async def rank_many(self, name: str, requests: list[RankRequest]) -> list[RankOutcome]:
+    async def rank_many(self, name: str, requests: list[api.RankRequest]) -> list[api.RankOutcome]:
         """A list for each request, in order; what is wrong with one of them is told in its place.
 
         All are drawn before the first is written, from one state, and wait for the disk together.
         """
         if len(requests) > self.limits.batch:
-            raise RequestError(
+            raise admission.RequestError(
                 f"limit reached: {self.limits.batch:,} lists in one request, got {len(requests):,}"
             )
         await self.find(name)
@@ -435,21 +408,20 @@ class Engine:
         """Whether the store could not be written to just now; it is tried again all the time."""
         return self.ready and (self.store_trouble is not None or self.commit.overdue)
 
-    async def activate(self, name: str, request: ActivateRequest) -> EventAnswer:
-        """The list was shown."""
+    async def activate(self, name: str, request: api.ActivateRequest) -> api.EventAnswer:
         served = _writable(await self.at_hand(name))
         if await served.decision_state(request.decision_id) is None:
-            raise NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
+            raise admission.NotFound(f"there is no decision {request.decision_id!r}", field="decision_id")
         event_id = request.event_id or request.decision_id
         digest = digest_of(request.decision_id)
         written = await self.write(Entry(name, "activate", event_id, b"", digest, request.decision_id))
         return _event_answer(written)
 
-    async def feedback(self, name: str, requests: list[FeedbackRequest]) -> list[EventAnswer]:
+    async def feedback(self, name: str, requests: list[api.FeedbackRequest]) -> list[api.EventAnswer]:
         """Feedback on one list or many; all of it is checked before any is written."""
         served = _writable(await self.at_hand(name))
         if len(requests) > self.limits.batch:
-            raise RequestError(
+            raise admission.RequestError(
                 f"limit reached: {self.limits.batch:,} feedback events in one request, got {len(requests):,}"
             )
         entries = await served.feedback_entries(requests, self.loaded.fold_new, self.limits)
@@ -460,11 +432,13 @@ class Engine:
             return await self._feedback_answers([entry for entry, _ in entries])
         known = [is_known for _, is_known in entries]
         if known == [False]:
-            raise Busy(f"limit reached: {self.limits.parked:,} feedback events that wait for their decision")
+            raise admission.Busy(
+                f"limit reached: {self.limits.parked:,} feedback events that wait for their decision"
+            )
         answers = iter(await self._feedback_answers([entry for entry, is_known in entries if is_known]))
-        return [next(answers) if is_known else EventAnswer("busy", 0) for is_known in known]
+        return [next(answers) if is_known else api.EventAnswer("busy", 0) for is_known in known]
 
-    async def _feedback_answers(self, entries: list[Entry]) -> list[EventAnswer]:
+    async def _feedback_answers(self, entries: list[Entry]) -> list[api.EventAnswer]:
         if not entries:
             return []
         answers = []
@@ -472,18 +446,17 @@ class Engine:
             answers.append(_event_answer(written))
             if not written.new and entry.digest != written.row.digest:
                 await self._submit([_conflict(entry)])
-                answers[-1] = EventAnswer("conflict", written.row.seq)
+                answers[-1] = api.EventAnswer("conflict", written.row.seq)
         return answers
 
     # Calls that change a ranker itself. Each is a row of its log.
 
-    async def change_items(self, name: str, request: ItemsRequest) -> EventAnswer:
-        """Items come and go."""
+    async def change_items(self, name: str, request: api.ItemsRequest) -> api.EventAnswer:
         served = await self.find_to_write(name)
         fold = served.fold
         if fold.has_items and (request.update or request.features or request.feature_names):
-            raise RequestError(f"{fold.config.algorithm} takes no features", field="features")
-        check_names([*request.add, *request.retire, *request.update], self.limits, field="add")
+            raise admission.RequestError(f"{fold.config.algorithm} takes no features", field="features")
+        admission.check_names([*request.add, *request.retire, *request.update], self.limits, field="add")
         features = packed_matrix(request.features, self.limits)
         change = records.Items(request.add, request.retire, request.update, features, request.feature_names)
         body = records.encode(change)
@@ -492,38 +465,36 @@ class Engine:
         if there is None:
             n_items = len(fold.items if fold.has_items else fold.stored.present) + len(request.add)
             if n_items > self.limits.items:
-                raise RequestError(f"limit reached: {self.limits.items:,} items", field="add")
-            check_size(fold.config, self.limits, n_items=n_items)
+                raise admission.RequestError(f"limit reached: {self.limits.items:,} items", field="add")
+            admission.check_size(fold.config, self.limits, n_items=n_items)
             named = "add" if request.add else "retire"
-            refuse(lambda: fold.check_items(change), field=named if fold.has_items else "features")
+            admission.refuse(lambda: fold.check_items(change), field=named if fold.has_items else "features")
         return await self._change(name, "items", event_id, body)
 
-    async def freeze(self, name: str, request: FreezeRequest) -> EventAnswer:
-        """Stop learning, or go on."""
+    async def freeze(self, name: str, request: api.FreezeRequest) -> api.EventAnswer:
         await self.find_to_write(name)
         return await self._change(name, "freeze", request.event_id, records.encode(Freeze(request.frozen)))
 
-    async def promote(self, name: str, request: PromoteRequest) -> EventAnswer:
-        """Let the ranker's lists be shown to a share of the requests with a baseline."""
+    async def promote(self, name: str, request: api.PromoteRequest) -> api.EventAnswer:
         await self.find_to_write(name)
         return await self._change(name, "promote", request.event_id, records.encode(Promote(request.share)))
 
-    async def reset(self, name: str, request: ResetRequest) -> EventAnswer:
+    async def reset(self, name: str, request: api.ResetRequest) -> api.EventAnswer:
         """Begin anew; the log, and with it all history, stays."""
         served = await self.find_to_write(name)
         old = served.fold.config
         items = (
             (served.fold.items if served.fold.has_items else None) if request.items is None else request.items
         )
-        check_names(items, self.limits, field="items")
+        admission.check_names(items, self.limits, field="items")
         parameters = old.parameters if request.parameters is None else request.parameters
-        check_value(parameters, field="parameters")
+        admission.check_value(parameters, field="parameters")
         config = msgspec.structs.replace(old, items=items, parameters=parameters)
-        check_size(config, self.limits, n_items=len(items or ()))
-        refuse(lambda: Fold(config), field="parameters")
+        admission.check_size(config, self.limits, n_items=len(items or ()))
+        admission.refuse(lambda: Fold(config), field="parameters")
         n_stored = served.fold.stored.n_columns
         if n_stored > config.parameters.get("n_features", n_stored):
-            raise RequestError(
+            raise admission.RequestError(
                 f"n_features must be at least {n_stored}, as many as are stored for each item, "
                 f"got {config.parameters['n_features']}",
                 field="parameters",
@@ -531,8 +502,7 @@ class Engine:
         body = records.encode(await asyncio.to_thread(stamped, config))
         return await self._change(name, "reset", request.event_id, body)
 
-    async def rollback(self, name: str, request: RollbackRequest) -> EventAnswer:
-        """Back to what was known at a snapshot."""
+    async def rollback(self, name: str, request: api.RollbackRequest) -> api.EventAnswer:
         served = await self.find_to_write(name)
         event_id = request.event_id or new_id()
         there = await self.store.find(name, "rollback", event_id)
@@ -542,11 +512,11 @@ class Engine:
                 snapshot = await snapshots.read_sound(self.store, name, request.to_seq)
                 then = None if snapshot is None else snapshots.revive(snapshot)
             except ValueError as error:
-                raise Conflict(str(error), field="to_seq") from None
+                raise admission.Conflict(str(error), field="to_seq") from None
             if snapshot is None or then is None:
-                raise NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
+                raise admission.NotFound(f"there is no snapshot at {request.to_seq}", field="to_seq")
             if _identity(then.config) != _identity(served.fold.config):
-                raise Conflict(
+                raise admission.Conflict(
                     "that snapshot is of another configuration, from before a reset or an upgrade",
                     field="to_seq",
                 )
@@ -554,49 +524,53 @@ class Engine:
             body = records.encode(records.Rollback(request.to_seq, snapshot.state_hash, learnt))
         return await self._change(name, "rollback", event_id, body, digest=digest_of(str(request.to_seq)))
 
-    async def archive(self, name: str) -> ArchivedAnswer:
+    async def archive(self, name: str) -> api.ArchivedAnswer:
         """Put a ranker away, also one that cannot be served: its rows stay, and its name is free again."""
         if name not in await self.store.rankers():
             self.loaded.forget(name)  # it may have been put away after the wait for that had ended
-            raise NotFound(f"there is no ranker {name!r}")
+            raise admission.NotFound(f"there is no ranker {name!r}")
         async with self._writing:  # nothing is written to it meanwhile
             archived = await self.store.archive(name, at=self.now())
             self.loaded.forget(name)
             self.degraded.forget(name)
         self.changed.set()
-        return ArchivedAnswer(name, archived)
+        return api.ArchivedAnswer(name, archived)
 
     async def snapshot(self, name: str) -> int:
         """Write a snapshot now; its seq."""
         served = await self.find_to_write(name)
         try:
             await self.housekeeping.snapshot_now(served)
-        except Fenced as error:
-            raise Unavailable("another process holds the lease, and takes the snapshots") from error
+        except contract.Fenced as error:
+            raise admission.Unavailable("another process holds the lease, and takes the snapshots") from error
         return served.snapshot_seq
 
-    async def change_policy(self, name: str, request: PolicyRequest) -> EventAnswer:
+    async def change_policy(self, name: str, request: api.PolicyRequest) -> api.EventAnswer:
         """Change the policy for lists from here on; the same event ID again changes nothing."""
         fold = (await self.find_to_write(name)).fold
         wanted = records.given(request)
         wanted.pop("event_id", None)
         if not wanted:
-            raise RequestError("name something of the policy that is to change", field="policy")
+            raise admission.RequestError("name something of the policy that is to change", field="policy")
         for seq, event_id, policy in fold.policies.changes:
             if event_id == request.event_id:
                 if any(getattr(policy, field) != value for field, value in wanted.items()):
-                    raise Conflict(f"event {event_id!r} changed something else (row {seq})", field="event_id")
-                return EventAnswer("duplicate", seq, duplicate=True)
+                    raise admission.Conflict(
+                        f"event {event_id!r} changed something else (row {seq})", field="event_id"
+                    )
+                return api.EventAnswer("duplicate", seq, duplicate=True)
         policy = msgspec.structs.replace(fold.config.policy, **wanted)
-        check_policy(msgspec.structs.replace(fold.config, policy=policy))
-        refuse(lambda: check_answers(policy, fold.ranker), field="answers")
-        refuse(lambda: check_rails(policy, fold.ranker, has_items=fold.has_items), field="displacement")
+        admission.check_policy(policy)
+        admission.refuse(lambda: check_answers(policy, fold.ranker), field="answers")
+        admission.refuse(
+            lambda: check_rails(policy, fold.ranker, has_items=fold.has_items), field="displacement"
+        )
         body = records.encode(records.PolicyChange(request.event_id or new_id(), policy))
         return await self._change(name, "policy", str(len(fold.policies.changes) + 1), body)
 
     async def _change(
         self, name: str, kind: Kind, event_id: str | None, body: bytes, *, digest: bytes | None = None
-    ) -> EventAnswer:
+    ) -> api.EventAnswer:
         """Write a row that changes the ranker itself. digest: of what makes two requests the same; of the body."""
         entry = Entry(name, kind, event_id or new_id(), body, digest_of(body) if digest is None else digest)
         return _event_answer(await self.write(entry))
@@ -604,7 +578,7 @@ class Engine:
 
 def _writable(served: ServedRanker) -> ServedRanker:
     if served.read_only:
-        raise Unavailable(f"ranker {served.name!r} is read-only: {served.read_only}")
+        raise admission.Unavailable(f"ranker {served.name!r} is read-only: {served.read_only}")
     return served
 
 
@@ -615,10 +589,10 @@ def _rank_answer(
     *,
     duplicate: bool = False,
     degraded: bool = False,
-) -> RankAnswer:
+) -> api.RankAnswer:
     """The list of a decision. degraded: it is not logged, and nothing can be learnt from feedback on it."""
     chances = decision.propensities
-    return RankAnswer(
+    return api.RankAnswer(
         decision_id,
         served.fold.names(decision),
         None if chances is None else np.frombuffer(chances, "<f8").tolist(),
@@ -628,20 +602,20 @@ def _rank_answer(
     )
 
 
-def _rank_outcome(task: asyncio.Task[RankAnswer]) -> RankOutcome:
+def _rank_outcome(task: asyncio.Task[api.RankAnswer]) -> api.RankOutcome:
     error = task.exception()
     if error is None:
-        return RankOutcome(task.result())
-    if isinstance(error, RequestError):
-        return RankOutcome(error=ErrorBody(error.code, error.message, error.field))
+        return api.RankOutcome(task.result())
+    if isinstance(error, admission.RequestError):
+        return api.RankOutcome(error=api.ErrorBody(error.code, error.message, error.field))
     raise error
 
 
-def _event_answer(written: Written) -> EventAnswer:
+def _event_answer(written: Written) -> api.EventAnswer:
     if not written.new or written.outcome is None:
-        return EventAnswer("duplicate", written.row.seq, duplicate=True)
+        return api.EventAnswer("duplicate", written.row.seq, duplicate=True)
     status: Any = written.outcome.status
-    return EventAnswer(status, written.row.seq, status == "duplicate", written.outcome.learns)
+    return api.EventAnswer(status, written.row.seq, status == "duplicate", written.outcome.learns)
 
 
 def _conflict(entry: Entry) -> Entry:
@@ -673,7 +647,7 @@ class DegradedLists:
         """Keep the row of a list; `Unavailable` where there is no room. Asked for again, it is there once."""
         key = entry.ranker, entry.event_id
         if key not in self._entries and len(self._entries) >= self._most:
-            raise Unavailable(f"limit reached: {self._most:,} lists that wait for the store")
+            raise admission.Unavailable(f"limit reached: {self._most:,} lists that wait for the store")
         self._entries[key] = msgspec.structs.replace(entry, kind="degraded")
 
     async def log(self, append: Callable[[list[Entry]], Awaitable[object]]) -> None:
@@ -685,5 +659,4 @@ class DegradedLists:
                 del self._entries[entry.ranker, entry.event_id]
 
     def forget(self, ranker: str) -> None:
-        """Let go of the lists of a ranker that is gone."""
         self._entries = {key: entry for key, entry in self._entries.items() if key[0] != ranker}

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from rankloop.serving.errors import Busy, NotFound, Unavailable
+from rankloop.serving.admission import Busy, NotFound, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.records import Entry, Row
@@ -62,11 +62,9 @@ class GroupCommit:
         self.seconds = 0.0
 
     def start(self) -> None:
-        """Begin to write."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Write what is waiting, then stop."""
         if self._task is None:
             return
         end = time.monotonic() + self._seconds

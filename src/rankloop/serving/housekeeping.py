@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 import logging
 import secrets
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rankloop.serving.errors import NotFound, RequestError, Unavailable
+from rankloop.serving.admission import NotFound, RequestError, Unavailable
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.fold import Fold
@@ -53,7 +51,7 @@ class Housekeeping:
         self.changed: set[str] = set()  # rankers that have new rows since the last tick
         self.alerts = AlertWatch()
         self.trimming: Trimming | None = None
-        self._deadlines = Deadlines()
+        self._deadlines: dict[str, int] = {}  # when a ranker is to be looked after next
         self._asked_for: set[str] = set()  # the rankers whose leases were asked for last
         self._renew_at = 0
         self._look_at = 0  # for rankers that nobody looks after
@@ -64,7 +62,6 @@ class Housekeeping:
         engine.store.alone = self._is_alone
 
     async def start(self) -> None:
-        """Take the leases that are free, and begin."""
         await self.hold_leases()
         if self._background:
             self._tasks.append(asyncio.create_task(self._every_tick()))
@@ -94,7 +91,6 @@ class Housekeeping:
             await self.let_go(list(self.epochs))
 
     def is_mine(self, name: str) -> bool:
-        """Whether this process looks after a ranker."""
         return not self.engine.store.shared or name in self.epochs
 
     def _is_alone(self, name: str) -> bool:
@@ -121,7 +117,7 @@ class Housekeeping:
         taken = sorted(epochs.keys() - self.epochs.keys())
         for name in taken:
             self.changed.add(name)
-            self._deadlines.put(name, now)
+            self._deadlines[name] = now
         if taken and engine.store.shared:
             others = f" and {len(taken) - _NAMED:,} more" if len(taken) > _NAMED else ""
             _log.info("this process looks after %s%s now", ", ".join(taken[:_NAMED]), others)
@@ -148,7 +144,7 @@ class Housekeeping:
     def _wake_in(self, name: str, now: int) -> float | None:
         """In how many seconds somebody is to look after a ranker again."""
         # Until it was looked at, lists may be due.
-        at = now if name in self.changed else self._deadlines.at(name)
+        at = now if name in self.changed else self._deadlines.get(name)
         if self.trimming is not None:
             at = now + _DAY if at is None else min(at, now + _DAY)  # rows become old without anybody asking
         return None if at is None else max(0, at - now) / 1000
@@ -237,9 +233,9 @@ class Housekeeping:
                 continue
             if not self.engine.loaded.is_current(served):
                 await self.engine.loaded.fold_new(served)
-            next_at = self._deadlines.at(name)
+            next_at = self._deadlines.get(name)
             if next_at is None:
-                self._deadlines.put(name, self.engine.now())
+                self._deadlines[name] = self.engine.now()
             elif served.fold.gathering:
                 self._wake(served, next_at, log_now=served.fold.at)
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
@@ -251,7 +247,9 @@ class Housekeeping:
                     continue
 
     async def _expire_due(self) -> None:
-        for name in self._deadlines.due(self.engine.now()):
+        now = self.engine.now()
+        for name in [name for name, at in self._deadlines.items() if at <= now]:
+            del self._deadlines[name]
             served = self.engine.rankers.get(name)
             if served is None or served.read_only or name not in self.epochs:
                 continue
@@ -315,7 +313,7 @@ class Housekeeping:
                 if fold.gathering:
                     self._wake(served, engine.now() + _DAY, log_now=now)
                 return written
-        self._deadlines.put(served.name, engine.now())
+        self._deadlines[served.name] = engine.now()
         return written
 
     async def _learn_gathered(self, served: ServedRanker) -> int:
@@ -340,7 +338,7 @@ class Housekeeping:
         closes_at = min(served.fold.gathering.values(), default=None)
         if closes_at is not None:
             at = min(at, self.engine.now() + max(0, closes_at - log_now))
-        self._deadlines.put(served.name, at)
+        self._deadlines[served.name] = at
 
     async def _unanswered(self, served: ServedRanker, lists: list[OpenList]) -> list[OpenList]:
         """Those without an answer: feedback that came before its list, and late feedback that was learnt, are one."""
@@ -388,43 +386,6 @@ class Housekeeping:
                 await asyncio.sleep(0.2)
 
 
-class Deadlines:
-    """The next deadline of each name.
-
-    >>> deadlines = Deadlines()
-    >>> for name, at in (("b", 20), ("a", 10), ("c", 30)):
-    ...     deadlines.put(name, at)
-    >>> list(deadlines.due(20)), "c" in deadlines, "a" in deadlines
-    (['a', 'b'], True, False)
-    """
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, str]] = []
-        self._at: dict[str, int] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._at
-
-    def at(self, name: str) -> int | None:
-        """The next deadline of a name; None where it has none."""
-        return self._at.get(name)
-
-    def put(self, name: str, at: int) -> None:
-        """Set the next deadline of a name; the one before it counts no longer."""
-        self._at[name] = at
-        heapq.heappush(self._heap, (at, name))
-
-    def due(self, now: int) -> Iterator[str]:
-        """The names whose deadline has come by now, each once; they have none afterwards."""
-        found = []
-        while self._heap and self._heap[0][0] <= now:
-            at, name = heapq.heappop(self._heap)
-            if self._at.get(name) == at:
-                del self._at[name]
-                found.append(name)
-        return iter(found)
-
-
 # Alerts about a ranker: exploration that collapses, feedback that stops or comes late, a baseline that is better.
 #
 # All but the last compare the last hour with the rest of the last day, by the log's own series, and only where there
@@ -441,13 +402,6 @@ _HOUR = 3_600_000
 _LOOK_SECONDS = 30
 
 
-class Alert(NamedTuple):
-    """What is not as it should be: one of `KINDS`, and a sentence."""
-
-    kind: str
-    sentence: str
-
-
 class _Sums(NamedTuple):
     decisions: int
     explored: int
@@ -460,57 +414,38 @@ class _Sums(NamedTuple):
         return cls(*(sum(getattr(one, field) for one in buckets) for field in cls._fields))
 
 
-def alerts_of(fold: Fold, *, now: int) -> list[Alert]:
-    """The alerts about one ranker at the time `now`, in milliseconds."""
+def alerts_of(fold: Fold, *, now: int) -> dict[str, str]:
+    """By kind, in a sentence, what is not as it should be with one ranker at the time `now`, in milliseconds."""
+    found: dict[str, str] = {}
     recent = fold.series.window("hour", now=now)[1]
     if not recent:
-        return []
+        return found
     hour = _Sums.of(recent)
     before = [one for one in fold.series.window("day", now=now)[1] if one.last_at < now - _HOUR]
     usual = _Sums.of(before)
-    found = []
     known = bool(before) and now - before[0].first_at >= (_USUAL_HOURS + 1) * _HOUR and usual.decisions > 0
     # Who changed the policy, perhaps the exploration cap, need not be told what came of it.
-    as_before = not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes) if before else False
-    if known and as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
-        found.append(
-            Alert(
-                "exploration",
-                f"{hour.explored:,} of the last hour's {hour.decisions:,} lists explored, before it were "
-                f"{usual.explored / usual.decisions:.1%}",
-            )
+    as_before = known and not any(seq >= before[0].first_seq for seq, *_ in fold.policies.changes)
+    if as_before and _fell(hour.explored, usual.explored, hour.decisions, usual.decisions):
+        found["exploration"] = (
+            f"{hour.explored:,} of the last hour's {hour.decisions:,} lists explored, before it were "
+            f"{usual.explored / usual.decisions:.1%}"
         )
-    soon = usual.answers > 0 and usual.delay / usual.answers <= _SOON
-    if (
-        known
-        and soon
-        and not fold.frozen
-        and _fell(hour.answers, usual.answers, hour.decisions, usual.decisions)
-    ):
-        found.append(
-            Alert(
-                "feedback",
-                f"{hour.answers:,} of the last hour's {hour.decisions:,} lists have feedback, before it had "
-                f"{usual.answers / usual.decisions:.1%}",
-            )
+    soon = known and usual.answers > 0 and usual.delay / usual.answers <= _SOON
+    if soon and not fold.frozen and _fell(hour.answers, usual.answers, hour.decisions, usual.decisions):
+        found["feedback"] = (
+            f"{hour.answers:,} of the last hour's {hour.decisions:,} lists have feedback, before it had "
+            f"{usual.answers / usual.decisions:.1%}"
         )
     if hour.late >= _LATE and hour.late > hour.answers:
-        found.append(
-            Alert("late", f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time")
-        )
-    worse = _worse_than_baseline(fold)
-    return found if worse is None else [*found, worse]
-
-
-def _worse_than_baseline(fold: Fold) -> Alert | None:
+        found["late"] = f"{hour.late:,} answers of the last hour came late, and {hour.answers:,} in time"
     lift = fold.trial.lift()
-    if lift is None or lift.high >= 0.0:
-        return None
-    return Alert(
-        "holdout",
-        f"the baseline is better: over {fold.trial.difference.n:,} lists the lift in mean reward is between "
-        f"{lift.low:.4g} and {lift.high:.4g}",
-    )
+    if lift is not None and lift.high < 0.0:
+        found["holdout"] = (
+            f"the baseline is better: over {fold.trial.difference.n:,} lists the lift in mean reward is between "
+            f"{lift.low:.4g} and {lift.high:.4g}"
+        )
+    return found
 
 
 def _fell(found: int, before: int, lists: int, lists_before: int) -> bool:
@@ -527,18 +462,16 @@ class AlertWatch:
         self._next = 0
 
     def tick(self, engine: Engine) -> None:
-        """Look, where it is time again."""
         if engine.now() >= self._next:
             self._next = engine.now() + 1000 * _LOOK_SECONDS
             self.look(engine)
 
     def look(self, engine: Engine) -> None:
-        """Look at every ranker now."""
         found = {
-            (name, alert.kind): alert.sentence
+            (name, kind): sentence
             for name, served in list(engine.rankers.items())
             if engine.housekeeping.is_mine(name)
-            for alert in alerts_of(served.fold, now=engine.now())
+            for kind, sentence in alerts_of(served.fold, now=engine.now()).items()
         }
         for name, kind in found.keys() - self.active.keys():
             _log.warning("alert %s of ranker %r: %s", kind, name, found[name, kind])
@@ -547,5 +480,4 @@ class AlertWatch:
         self.active = found
 
     def sentences(self) -> list[str]:
-        """All alerts there are."""
         return [f"ranker {name!r}: {sentence}" for (name, _), sentence in sorted(self.active.items())]

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.admission import NotFound, RequestError
 from rankloop.serving.api import FeaturePart, ItemFeatures, ItemRow, ItemTableAnswer
-from rankloop.serving.errors import NotFound, RequestError
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
 from rankloop.serving.log.stored_features import items_shown
 
@@ -84,7 +84,6 @@ class ItemCounts:
             self._observed = []
 
     def of(self, item: int) -> list[float]:
-        """The five sums of one item."""
         self._count()
         if item >= self._sums.shape[1]:
             return [0.0] * 5
@@ -92,7 +91,6 @@ class ItemCounts:
         return found
 
     def save(self) -> SavedItemCounts:
-        """For a snapshot."""
         self._count()
         return SavedItemCounts(self.since, pack(self._sums))
 

@@ -16,13 +16,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
-from rankloop.serving.admission import Limits, check_size
-from rankloop.serving.errors import NotFound, RequestError, Unavailable
+from rankloop.serving.admission import Limits, NotFound, RequestError, Unavailable, check_size
 from rankloop.serving.log.decision_state import DecisionCache
 from rankloop.serving.log.digests import BadRow
-from rankloop.serving.log.fingerprint import OtherVersion
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.records import Config, Entry
+from rankloop.serving.registry import OtherVersion
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Damaged, Diverged, Head, Store, StoreError
 
@@ -82,7 +81,6 @@ class LoadedRankers:
         _heard(task)
 
     def close(self) -> None:
-        """Load no more."""
         for task in [*self._loading.values(), *self._waiting.values(), *self._looking.values()]:
             task.cancel()
 
@@ -91,14 +89,13 @@ class LoadedRankers:
             return
         try:
             await self._open_history(name)
-            served = await ServedRanker.load(name, self.store, check=self._check, tell=tell)
+            served = await ServedRanker.load(name, self.store, cache=self.cache, check=self._check, tell=tell)
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, Damaged | Diverged):
                 raise
             self.quarantine(name, error)
             return
         self.absent.pop(name, None)
-        served.fold.recent.share(self.cache)
         served.asked_at = self._now()
         served.current_until = served.asked_at + _LOOK
         self.rankers[name] = served
@@ -161,13 +158,11 @@ class LoadedRankers:
             served.current_until = self._now() + _LOOK
 
     def hear(self, names: Iterable[str]) -> None:
-        """Others wrote to these rankers."""
         for name in names:
             if (served := self.rankers.get(name)) is not None:
                 served.met_others = True
 
     def is_alone(self, name: str) -> bool:
-        """Whether no other process wrote to a ranker lately."""
         served = self.rankers.get(name)
         return served is not None and not served.met_others and self._now() >= served.others_until
 
@@ -182,7 +177,6 @@ class LoadedRankers:
             await asyncio.to_thread(closed.open)
 
     def quarantine(self, name: str, error: BaseException) -> None:
-        """Serve it no more, and say why."""
         reason = error.message if isinstance(error, RequestError) else str(error) or type(error).__name__
         self.rankers.pop(name, None)
         self.absent[name] = Absent("quarantined", reason)
@@ -269,7 +263,7 @@ class LoadedRankers:
     def progress(self) -> str:
         """How far the logs have been folded.
 
-        >>> from rankloop.serving.stores.memory import MemoryStore
+        >>> from rankloop.serving.stores.sqlite import MemoryStore
         >>> LoadedRankers(MemoryStore(), Limits()).progress()
         'folding, 0 %'
         """

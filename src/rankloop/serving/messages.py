@@ -21,7 +21,6 @@ class JsonLines(logging.Formatter):
     """Formats a message as one JSON object: time, level, logger, message, and the exception where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -82,7 +81,6 @@ class Tracing:
         return self.tracer.start_as_current_span(name, context=self._extract(carrier), attributes=attributes)
 
     def commit(self, events: int) -> Any:
-        """A span around a commit of so many events."""
         if self.tracer is None:
             return _NOTHING
         return self.tracer.start_as_current_span("commit", attributes={"rankloop.events": events})

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rankloop.extras import MissingExtra, require
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Limits, RequestError, Unavailable
 from rankloop.serving.api import RankRequest
-from rankloop.serving.errors import RequestError, Unavailable
 from rankloop.serving.rank_request import check_context
 from rankloop.serving.stores.contract import Store, StoreError, SubjectKey
 
@@ -81,7 +80,6 @@ class Sealing:
         self._keys: OrderedDict[str, tuple[SubjectKey, int]] = OrderedDict()
 
     async def sealed(self, ranker: str, request: RankRequest, decision_id: str) -> RankRequest:
-        """The request with its context encrypted."""
         for field in ("features", "shared"):
             if getattr(request, field) is not None:
                 raise RequestError(

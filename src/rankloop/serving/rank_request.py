@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.kernels.call_checks import within
-from rankloop.serving.admission import Limits, check_value
+from rankloop.serving.admission import Limits, RequestError, TooLarge, check_value
 from rankloop.serving.api import Matrix, RankRequest
-from rankloop.serving.errors import RequestError, TooLarge
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import Free, revealed
 from rankloop.serving.log.fold import Fold

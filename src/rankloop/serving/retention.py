@@ -18,24 +18,11 @@ import msgspec
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import snapshots
 from rankloop.serving.log.digests import BadRow, check_row, own_name, sealed
-from rankloop.serving.log.fold import Fold, Saved
-from rankloop.serving.log.reader import fold_through, pages
+from rankloop.serving.log.fold import Fold, Saved, fold_through, pages
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import newest_fold
+from rankloop.serving.stores import segments
 from rankloop.serving.stores.contract import Damaged, Snapshot, Store, StoreError
-from rankloop.serving.stores.segments import (
-    MANY,
-    ClosedHistory,
-    IdIndex,
-    Segment,
-    SegmentWriter,
-    chained,
-    digest_of_file,
-    read_groups,
-    sync,
-    write_durable,
-    write_manifest,
-)
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -79,7 +66,7 @@ async def close_history(
     expired_through: int | None = None,
     at_least: int = 1,
     at_most: int = MOST,
-) -> Segment | None:
+) -> segments.Segment | None:
     """Move the oldest closed rows of a ranker to a segment, if the policy asks for it.
 
     A row is closed once every list up to it is answered or expired. The segment ends with a row whose state is known,
@@ -114,7 +101,7 @@ async def close_history(
 
 
 async def clear_live(
-    store: Store, ranker: str, closed: ClosedHistory, *, parked: list[int] | None = None
+    store: Store, ranker: str, closed: segments.ClosedHistory, *, parked: list[int] | None = None
 ) -> None:
     """Delete from the live log what is in segments; an interrupted deletion goes on here."""
     if not closed.segments:
@@ -157,22 +144,22 @@ async def _old(store: Store, ranker: str, retention: Retention, through: int, no
 
 
 async def _written(
-    store: Store, ranker: str, closed: ClosedHistory, fold: Fold
-) -> tuple[Segment, dict[int, bytes]]:
+    store: Store, ranker: str, closed: segments.ClosedHistory, fold: Fold
+) -> tuple[segments.Segment, dict[int, bytes]]:
     """Write all files of the next segment, and wait for the disk; the segment, and links that the live log needs."""
     folder, first, last = closed.folder, closed.through + 1, fold.applied
     name = f"{first:012}-{last:012}-{fold.link.hex()[:8]}"
     folder.mkdir(parents=True, exist_ok=True)
-    sync(folder.parent)
+    segments.sync(folder.parent)
     part = folder / f".{name}.{os.getpid()}.part"
-    writer = SegmentWriter(part)
+    writer = segments.SegmentWriter(part)
     ends: list[Row] = []
     stay = set(_parked(fold))
     links: dict[int, bytes] = {}
     async for page in pages(store, ranker, after=first - 1, through=last):
         for row in page:
             check_row(row)
-            if row.seq in stay or row.kind not in MANY:
+            if row.seq in stay or row.kind not in segments.MANY:
                 links[row.seq - 1] = row.before
         await asyncio.to_thread(writer.add, page)
         ends = [ends[0] if ends else page[0], page[-1]]
@@ -181,14 +168,16 @@ async def _written(
     await asyncio.to_thread(writer.close)
     snapshot = sealed(ranker, snapshots.take(fold, epoch=0))
     packed = msgspec.msgpack.encode(snapshot)
-    await asyncio.to_thread(write_durable, folder / f"{name}.snapshot", lambda file: file.write_bytes(packed))
-    sync(part)
+    await asyncio.to_thread(
+        segments.write_durable, folder / f"{name}.snapshot", lambda file: file.write_bytes(packed)
+    )
+    segments.sync(part)
     part.replace(folder / f"{name}.parquet")
-    sync(folder)
+    segments.sync(folder)
     reach("after-segment")
     index = await asyncio.to_thread(_read_back, closed, f"{name}.parquet", ends, snapshot)
     await asyncio.to_thread(closed.write_index, index)
-    segment = Segment(
+    segment = segments.Segment(
         ranker=own_name(ranker),
         first=first,
         last=last,
@@ -198,23 +187,25 @@ async def _written(
         before=ends[0].before.hex(),
         link=ends[1].link.hex(),
         file=f"{name}.parquet",
-        digest=digest_of_file(folder / f"{name}.parquet"),
+        digest=segments.digest_of_file(folder / f"{name}.parquet"),
         snapshot=f"{name}.snapshot",
-        snapshot_digest=digest_of_file(folder / f"{name}.snapshot"),
+        snapshot_digest=segments.digest_of_file(folder / f"{name}.snapshot"),
         state_hash=snapshot.state_hash,
     )
-    segment = chained(segment, closed.segments[-1] if closed.segments else None)
-    await asyncio.to_thread(write_manifest, folder, [*closed.segments, segment])
+    segment = segments.chained(segment, closed.segments[-1] if closed.segments else None)
+    await asyncio.to_thread(segments.write_manifest, folder, [*closed.segments, segment])
     reach("after-manifest")
     return segment, links
 
 
-def _read_back(closed: ClosedHistory, file: str, ends: list[Row], snapshot: Snapshot) -> IdIndex:
+def _read_back(
+    closed: segments.ClosedHistory, file: str, ends: list[Row], snapshot: Snapshot
+) -> segments.IdIndex:
     """Read the file as it is now, check every row of it, and index it."""
 
     def rows() -> Iterator[Row]:
         seq, before = ends[0].seq, ends[0].before
-        for group in read_groups(closed.folder / file):
+        for group in segments.read_groups(closed.folder / file):
             for row in group:
                 if (row.seq, row.before) != (seq, before):
                     raise Damaged(f"row {row.seq} of the segment {file} does not follow the one before it")
@@ -224,7 +215,7 @@ def _read_back(closed: ClosedHistory, file: str, ends: list[Row], snapshot: Snap
         if (seq - 1, before) != (snapshot.seq, snapshot.link):
             raise Damaged(f"the segment {file} does not end where it should")
 
-    return IdIndex.of(ends[0].seq, ends[1].seq, rows())
+    return segments.IdIndex.of(ends[0].seq, ends[1].seq, rows())
 
 
 # Retention in a running service: rankers take turns, one segment at a time, beside the requests.
@@ -250,7 +241,6 @@ class Trimming:
         self.changed: set[str] = set()
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._go_on())
 
     async def stop(self) -> None:

@@ -33,7 +33,6 @@ class Bucket(msgspec.Struct, array_like=True):
     answers: int = 0  # learnt, without silence that was taken for an answer
 
     def join(self, other: Bucket) -> Bucket:
-        """Both in one, where the other is the next."""
         return Bucket(
             self.first_seq,
             self.first_at,
@@ -86,19 +85,16 @@ class Series(msgspec.Struct):
         )
 
     def decided(self, seq: int, at: int, *, explored: bool) -> None:
-        """A list was drawn."""
         for bucket in self.at(seq, at):
             bucket.decisions += 1
             if explored:
                 bucket.explored += 1
 
     def was_late(self, seq: int, at: int) -> None:
-        """Feedback came after its deadline."""
         for bucket in self.at(seq, at):
             bucket.late += 1
 
     def has_expired(self, seq: int, at: int) -> None:
-        """A list stayed without feedback until its deadline."""
         for bucket in self.at(seq, at):
             bucket.expired += 1
 

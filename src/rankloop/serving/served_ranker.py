@@ -9,24 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.kernels.call_checks import within
-from rankloop.serving.adapters.estimates import weigh
-from rankloop.serving.admission import Limits, digest_of
+from rankloop.serving.admission import Conflict, Limits, NotFound, RequestError, checked_feedback
 from rankloop.serving.api import FeedbackRequest, RankRequest
-from rankloop.serving.errors import Conflict, NotFound, RequestError
+from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
-from rankloop.serving.log.decision_state import DecisionState, Outcome
-from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fingerprint import OtherVersion
-from rankloop.serving.log.fold import Fold, OtherHistory
+from rankloop.serving.log.decision_state import DecisionCache, DecisionState, Outcome, RecentDecisions
+from rankloop.serving.log.digests import check_row, digest_of
+from rankloop.serving.log.fold import Fold, OtherHistory, fold_rows, state_of
 from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.reader import fold_rows, state_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
 from rankloop.serving.rank_request import read_request
+from rankloop.serving.registry import OtherVersion
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
 _PAGE = 2_000  # rows read at a time
@@ -35,7 +32,6 @@ _REMEMBERED = 20_000  # outcomes of the newest rows but decisions, for those who
 _ACCEPTED = Outcome("accepted")
 _SHOWN = np.dtype("<i4")
 _FLOAT = np.dtype("<f8")
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 class ServedRanker:
@@ -61,6 +57,7 @@ class ServedRanker:
         name: str,
         store: Store,
         *,
+        cache: DecisionCache | None = None,
         check: Callable[[Config], object] = lambda config: None,
         tell: Callable[[int], object] = lambda seq: None,
     ) -> ServedRanker:
@@ -71,7 +68,7 @@ class ServedRanker:
         try:
             fold, seq = await newest_fold(store, name, check)
             served = cls(name, fold, store)
-            served.snapshot_seq = seq
+            served.snapshot_seq, fold.recent = seq, RecentDecisions(cache)
             await asyncio.to_thread(warm_up, fold.config)
             await served.catch_up(tell)
         except OtherVersion as error:
@@ -79,7 +76,7 @@ class ServedRanker:
             if old is None:
                 raise
             served = cls(name, old, store)
-            served.snapshot_seq = old.applied
+            served.snapshot_seq, old.recent = old.applied, RecentDecisions(cache)
             served.read_only = f"{error}; run `rankloop upgrade` to go on from here"
         return served
 
@@ -149,7 +146,6 @@ class ServedRanker:
             del outcomes[next(iter(outcomes))]
 
     async def decision_state(self, decision_id: str) -> DecisionState | None:
-        """The state of a decision; None where there is none of this ID."""
         return (await self.decision_states([decision_id]))[decision_id]
 
     async def decision_states(self, decision_ids: list[str]) -> dict[str, DecisionState | None]:
@@ -222,19 +218,9 @@ class ServedRanker:
             raise RequestError(
                 f"{self.fold.config.algorithm} learns from {kind}: send that alone", field=wrong
             )
-        values = np.array(given, np.float64)
         # How long it must be is known with its list only; the fold finds out for feedback that comes before it.
-        length = len(values) if state is None else feedback_length(ranker, state.decision)
-        if len(values) != length:
-            raise RequestError(
-                f"{kind} must have {length} values for this list, got {len(values)}", field=kind
-            )
-        if kind == "clicks" and not ((values == 0.0) | (values == 1.0)).all():
-            raise RequestError(f"clicks must be 0 or 1, got {given}", field=kind)
-        if not within(values, 0.0, _LARGEST):
-            raise RequestError(f"{kind} must be finite and not negative, got {given}", field=kind)
-        if ranker.max_grade is not None and not within(values, 0.0, float(ranker.max_grade)):
-            raise RequestError(f"{kind} must be at most {ranker.max_grade}, got {given}", field=kind)
+        length = None if state is None else feedback_length(ranker, state.decision)
+        values = checked_feedback(given, ranker, length, field=kind)
         packed = values.astype(_FLOAT, copy=False).tobytes()
         digest = digest_of(request.decision_id, "click" if single else kind, packed)
         event_id = request.event_id

@@ -156,7 +156,6 @@ class _Server(uvicorn.Server):
         self._app = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop."""
         self._app.broadcast.release()
         await super().shutdown(sockets)
 

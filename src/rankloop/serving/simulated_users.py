@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.serving.admission import RequestError
 from rankloop.serving.api import ActivateRequest, CreateRequest, FeedbackRequest, RankAnswer, RankRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
 
 Answer = dict[str, list[float]]
 

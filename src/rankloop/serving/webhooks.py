@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
+from rankloop.serving.admission import Malformed, NotFound, RequestError, Unauthorized
 from rankloop.serving.api import EventAnswer, FeedbackRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Malformed, NotFound, RequestError, Unauthorized
 
 HEADER = "rankloop-signature"
 TOLERANCE = 300  # seconds between the time in a signature and now

@@ -310,15 +310,19 @@ class Comparison(Framed):
         log: bool | None = None,
         titles: bool = True,
         columns: int | None = None,
+        width: float | str | None = None,
     ) -> Figure:
         """Draw means and intervals of a `measure` against rounds, one panel for each world, as a figure.
 
-        `log` and `titles` are as in `Trace.plot`; so many `columns` of panels stand side by side, by default at most
-        two.
+        `log`, `titles` and `width` are as in `Trace.plot`; so many `columns` of panels stand side by side, by default
+        at most two, and one below the width of a page. Lines differ by style, too. On a logarithmic axis the intervals
+        are those of the logarithm.
         """
         from rankloop.simulation.report import draw_comparison
 
-        return draw_comparison(self, self._measure(measure), log=log, titles=titles, columns=columns)
+        return draw_comparison(
+            self, self._measure(measure), log=log, titles=titles, columns=columns, width=width
+        )
 
     def save(self, folder: str | os.PathLike[str], *, titles: bool = True) -> Path:
         """Write the runs, the summary and the differences as Parquet, the figure, and a page that shows them.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.arguments import one_of, whole
+from rankloop.arguments import number, one_of, whole
 from rankloop.extras import counted, require, write_text, write_whole
 from rankloop.simulation.compare import mean_interval, paired_differences, smaller_is_better
 from rankloop.simulation.trace import Trace, provenance, read_frame, write_frame
@@ -328,14 +328,22 @@ def _changed(text: str, signs: dict[str, str]) -> str:
 
 
 def draw_comparison(
-    comparison: Comparison, measure: str, *, log: bool | None, titles: bool, columns: int | None
+    comparison: Comparison,
+    measure: str,
+    *,
+    log: bool | None,
+    titles: bool,
+    columns: int | None,
+    width: float | str | None,
 ) -> Figure:
     """A panel for each world, a line with its band for each ranker."""
     require("matplotlib", extra="plot", for_="drawing a comparison")
     from rankloop import plotting
 
-    n = len(comparison.worlds)
-    wide = min(n, 2 if columns is None else whole("columns", columns, at_least=1))
+    n, narrow = len(comparison.worlds), plotting.WIDTHS["page"]
+    inches = _inches(width)
+    usual = 1 if inches is not None and inches < narrow else 2
+    wide = min(n, usual if columns is None else whole("columns", columns, at_least=1))
     lines = {
         world: [
             (name, *mean_interval(comparison.values(world, name, measure), level=comparison.level))
@@ -348,11 +356,12 @@ def draw_comparison(
     else:
         band = f"Lines are means over {len(comparison.seeds)} seeds, bands their {comparison.level:.0%} intervals."
     tall = math.ceil(n / wide)
+    across, down, factor = _fitted(8.6 if wide == 1 else 6.4 * wide, 4.9 if tall == 1 else 4.1 * tall, inches)
     figure, panels = plotting.canvas(
         title=size(comparison).capitalize() if titles else "",
         caption=band if titles else "",
-        width=8.6 if wide == 1 else 6.4 * wide,
-        height=4.9 if tall == 1 else 4.1 * tall,
+        width=across,
+        height=down,
         rows=tall,
         columns=wide,
         named_panels=n > 1,
@@ -365,10 +374,32 @@ def draw_comparison(
     plotting.finish(figure)
     for axes in panels[n:]:  # after the others have found their width beside them
         axes.remove()
+    plotting.shrink(figure, factor)
     return figure
 
 
-def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: bool) -> Figure:
+def _inches(width: float | str | None) -> float | None:
+    from rankloop import plotting
+
+    if isinstance(width, str):
+        return plotting.WIDTHS[one_of("width", width, tuple(plotting.WIDTHS))]
+    return None if width is None else number("width", width, above=1.0)
+
+
+def _fitted(width: float, height: float, inches: float | None) -> tuple[float, float, float]:
+    """The size to draw in and the factor to shrink by, so that the result is so many `inches` wide."""
+    from rankloop import plotting
+
+    if inches is None:
+        return width, height, 1.0
+    factor = min(1.0, max(plotting.SMALLEST, inches / width))
+    drawn = inches / factor
+    return drawn, height * min(1.0, max(0.8, drawn / width)), factor
+
+
+def draw_trace(
+    trace: Trace, measure: str | None, *, log: bool | None, titles: bool, width: float | str | None
+) -> Figure:
     """One run."""
     require("matplotlib", extra="plot", for_="drawing a trace")
     from rankloop import plotting
@@ -381,9 +412,12 @@ def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: b
     one_of("measure", measure, ("regret", "value", "mean_value"))
     if measure == "regret" and not known:
         raise ValueError("regret is not known of this trace: take measure='mean_value'")
+    across, down, factor = _fitted(8.6, 4.9, _inches(width))
     figure, (axes,) = plotting.canvas(
         title=(trace.who or "A run") if titles else "",
         caption=f"{trace.n_rounds:,} rounds, seed {trace.seed}." if titles else "",
+        width=across,
+        height=down,
     )
     y = np.asarray(trace.columns()[measure], dtype=np.float64)
     unknown = np.full_like(y, np.nan)
@@ -391,6 +425,7 @@ def draw_trace(trace: Trace, measure: str | None, *, log: bool | None, titles: b
     plotting.name_axes(axes, x="round", y=_label(measure, trace))
     slot = axes.get_position()
     axes.set_position((slot.x0, slot.y0, slot.width - 0.04, slot.height))  # the last number on the axis
+    plotting.shrink(figure, factor)
     return figure
 
 
@@ -406,13 +441,13 @@ def _fill(
     positive = measure == "regret" and all(float(mean.min()) > 0.0 for _, mean, _, _ in lines)
     log_y = positive and (max(ends) > _APART * min(ends) if log is None else log)
     shown = thin(len(rounds), logarithmic=bool(log_x))
-    lowest = min(float(mean.min()) for _, mean, _, _ in lines)
     for i, (name, mean, low, high) in enumerate(lines):
         band = None
         if not np.isnan(low).any():
-            # A band that reaches 0 has no lower end on a logarithmic axis: it ends at the lower edge of the panel.
-            bottom = np.maximum(low, lowest / 2) if log_y else low
-            band = (bottom[shown], high[shown])
+            if log_y:  # the interval of the logarithm, by the delta method: it never reaches 0
+                wide = np.exp(np.minimum((high - mean) / mean, 50.0))
+                low, high = mean / wide, mean * wide
+            band = (low[shown], high[shown])
         plotting.curve(
             axes,
             rounds[shown],
@@ -421,6 +456,7 @@ def _fill(
             colour=colours[i % len(colours)],
             band=band,
             dashed=i // len(colours) % 2 == 1,
+            style=plotting.STYLES[i % len(plotting.STYLES)],
         )
     plotting.log_axis(axes, x=bool(log_x), y=bool(log_y))
     if not log_x:
@@ -435,15 +471,13 @@ def _label(measure: str, trace: Trace) -> str:
 
 
 def write_tuning_report(tuning: Tuning, out: Path) -> Path:
-    """Write ``runs.parquet``, the figure as PNG and SVG, and ``report.html`` into `out`, each whole or not at all.
+    """Write ``runs.parquet`` and ``report.html`` into `out`, each whole or not at all.
 
     The same search gives the same bytes; `out` may be the folder of the search. The path of the page is returned.
     """
     write_whole(out / _RUNS, tuning_rows(tuning).write_parquet)
-    caption, share = save_figure(draw_tuning(tuning), out / "search")
-    drawn = shown_figure(out / "search.svg", prefix="search", caption=caption, share=share)
     written = out / "report.html"
-    write_text(written, _tuning_page(tuning, drawn))
+    write_text(written, _tuning_page(tuning))
     return written
 
 
@@ -470,67 +504,7 @@ def tuning_rows(tuning: Tuning) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"rung": pl.Int64, "regret": pl.Float64})
 
 
-def draw_tuning(tuning: Tuning) -> Figure:
-    """A panel for every argument: each setting's mean value in the search, by the value that the argument had."""
-    from rankloop import plotting
-
-    columns = min(2, len(tuning.ranges))
-    lines = math.ceil(len(tuning.ranges) / columns)
-    figure, panels = plotting.canvas(
-        title=f"{type(tuning.ranker).__name__}: {len(tuning.tried)} settings",
-        subtitle=f"{tuning.rounds:,} rounds a run; {'lower' if tuning.is_loss else 'higher'} is better",
-        caption=(
-            "A dot is a setting, at the mean over its runs in the search; larger dots have played more runs. Orange is "
-            "the one that was chosen, green the ranker as it was given, blue the others."
-        ),
-        width=5.4 * columns if columns > 1 else 8.6,
-        height=1.4 + 3.4 * lines,
-        rows=lines,
-        columns=columns,
-    )
-    arguments = tuning.ranker.get_params()
-    for axes in panels[len(tuning.ranges) :]:
-        axes.set_visible(False)
-    for axes, name in zip(panels, tuning.ranges, strict=False):
-        places = _places(axes, [(arguments | setting)[name] for setting in tuning.tried])
-        last_drawn = {0: plotting.GREEN} | {tuning.chosen: plotting.ORANGE}
-        for setting in [*(i for i in range(len(places)) if i not in last_drawn), *last_drawn]:
-            values, x = tuning.values(setting), places[setting]
-            colour = last_drawn.get(setting, plotting.BLUE)
-            size = 30.0 * (1.0 + math.log2(len(values)))
-            axes.scatter(
-                [x], [fmean(values)], s=size, color=colour, alpha=0.85, linewidth=0, label="_setting"
-            )
-        plotting.name_axes(axes, x=name, y=tuning.measure)
-    return figure
-
-
-def _places(axes: Any, values: Sequence[Any]) -> list[float]:
-    """Places along the x axis: numbers by their logarithm, the scale of a pair; to their left, what is no number."""
-    from rankloop import plotting
-
-    scales = [value[0] if isinstance(value, tuple | list) else value for value in values]
-    numbers = [math.log10(each) for each in scales if _is_number(each)]
-    words = list(dict.fromkeys(str(each) for each in scales if not _is_number(each)))
-    left = min(numbers, default=float(len(words)))
-    gap = max(0.5, 0.2 * (max(numbers) - left)) if numbers else 1.0
-    at = {word: left - gap * (len(words) - i) for i, word in enumerate(words)}
-    ticks = dict(at)
-    if numbers:
-        first, last = math.floor(left), math.ceil(max(numbers))
-        step = max(1, (last - first) // 3)
-        for power in range(first, last + 1, step):
-            if power >= left - 0.3:
-                ticks[plotting.plain_number(10.0**power)] = float(power)
-    axes.set_xticks(list(ticks.values()), list(ticks))
-    return [math.log10(each) if _is_number(each) else at[str(each)] for each in scales]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
-def _tuning_page(tuning: Tuning, figure: str) -> str:
+def _tuning_page(tuning: Tuning) -> str:
     from rankloop.plotting import table_of
 
     kind = type(tuning.ranker).__name__
@@ -560,7 +534,6 @@ def _tuning_page(tuning: Tuning, figure: str) -> str:
 <h2>What was found</h2>
 {words}
 <p><code>{escape(repr(tuning.best()))}</code></p>
-{figure}
 <h3>Settings</h3>
 <p>Means over the runs of the search. They were used to choose, so the best of them is too good; the figures above are
 from runs that the search had not met.</p>

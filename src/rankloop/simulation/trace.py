@@ -232,7 +232,14 @@ class Trace(Framed):
             "explored": self.explored,
         }
 
-    def plot(self, measure: str | None = None, *, log: bool | None = None, titles: bool = True) -> Figure:
+    def plot(
+        self,
+        measure: str | None = None,
+        *,
+        log: bool | None = None,
+        titles: bool = True,
+        width: float | str | None = None,
+    ) -> Figure:
         """Draw the run, regret or value against rounds, as a figure that a notebook shows.
 
         Parameters
@@ -244,10 +251,12 @@ class Trace(Framed):
             Whether axes are logarithmic; None takes logarithms where they help.
         titles : bool, optional
             Whether the title and the caption are part of the picture.
+        width : float or str, optional
+            Inches, "column" (3.4) or "page" (7) of a paper in two columns; None for the screen.
         """
         from rankloop.simulation.report import draw_trace
 
-        return draw_trace(self, measure, log=log, titles=titles)
+        return draw_trace(self, measure, log=log, titles=titles, width=width)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recorded rounds, and what made them, as a Parquet file to `path`, whole or not at all."""

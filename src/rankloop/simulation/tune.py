@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from rankloop.arguments import whole
 from rankloop.base import Environment, Ranker, import_path
-from rankloop.extras import local_folder, require, sweep, write_text
+from rankloop.extras import local_folder, require, write_text
 from rankloop.ranges import Range
 from rankloop.simulation.executors import Executor, is_threads, opened
 from rankloop.simulation.play import Bar, check_match, play
@@ -197,7 +196,7 @@ def tune(
     Raises
     ------
     ValueError
-        Where an argument is wrong, the ranker declares nothing to tune, or `folder` holds another search.
+        Where an argument is wrong, or the ranker declares nothing to tune.
 
     Examples
     --------
@@ -237,20 +236,23 @@ def tune(
         "factor": factor,
         "final_runs": final_runs,
         "seed": seed,
+        "given": repr(ranker),
+        "environment": repr(environment),
+        "held_out": None if held_out is None else repr(held_out),
     }
     place = None if folder is None else local_folder(folder)
+    about: list[tuple[Any, ...]] = [(), ()]
+    last = environment if held_out is None else held_out
     if place is not None:
-        study["given"] = [repr(ranker), identity(ranker)]
-        study["environment"] = [repr(environment), identity(environment)]
-        study["held_out"] = None if held_out is None else [repr(held_out), identity(held_out)]
-        _claim(place, study)
+        # A run is known by all that decides it, so that several searches may share a folder.
+        about = [(identity(ranker), identity(one), rounds) for one in (environment, last)]
     with (
         Bar(settings + 1, wanted=progress, label="tune") as bar,
         opened(executor, workers=workers) as (chosen, count),
     ):
-        search = _Search(ranker, rounds, Kept(None if place is None else place / "runs"), chosen, count)
+        kept = Kept(None if place is None else place / "runs")
+        search = _Search(ranker, rounds, kept, about, chosen, count)
         best = search.find(environment, searched, settings, factor=factor, seed=seed, bar=bar)
-        last = environment if held_out is None else held_out
         fresh = range(seed + FINAL_SEEDS, seed + FINAL_SEEDS + final_runs)
         search.play(last, FINAL, sorted({0, best}), fresh)
     runs = sorted(search.runs.values(), key=lambda run: (run.rung == FINAL, run.rung, run.setting, run.seed))
@@ -266,15 +268,25 @@ def tune(
         runs=tuple(runs),
     )
     if place is not None:
-        _write(place / "tuning.json", _answer(tuning, study))
+        write_text(
+            place / "tuning.json", json.dumps(_answer(tuning, study), indent=2, allow_nan=False) + "\n"
+        )
     return tuning
 
 
 class _Search:
     """The settings that were tried, by number, and the runs that they have played."""
 
-    def __init__(self, ranker: Ranker, rounds: int, kept: Kept, executor: Executor, workers: int) -> None:
-        self.ranker, self.rounds, self.kept = ranker, rounds, kept
+    def __init__(
+        self,
+        ranker: Ranker,
+        rounds: int,
+        kept: Kept,
+        about: Sequence[tuple[Any, ...]],
+        executor: Executor,
+        workers: int,
+    ) -> None:
+        self.ranker, self.rounds, self.kept, self.about = ranker, rounds, kept, about
         self.executor, self.workers = executor, workers
         self.arguments = ranker.get_params()
         self.tried: list[Arguments] = [{}]
@@ -350,7 +362,7 @@ class _Search:
         jobs = []
         for number, seed in todo:
             setting = self.tried[number]
-            digest = hashlib.sha256(repr(setting).encode()).hexdigest()[:12]
+            digest = hashlib.sha256(repr((self.about[final], setting)).encode()).hexdigest()[:16]
             jobs.append(
                 Job(
                     f"the run of {setting or 'the given setting'} with seed {seed}",
@@ -457,39 +469,6 @@ def _check_setting(ranker: Ranker, setting: Arguments) -> None:
     except ValueError as error:
         words = ", ".join(f"{name}={value!r}" for name, value in setting.items())
         raise ValueError(f"ranges has {words}, which {type(ranker).__name__} refuses: {error}") from error
-
-
-def _claim(folder: Path, study: Study) -> None:
-    """A folder belongs to one study: another one is refused in words."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"folder must be a folder, got the file {folder}")
-    sweep(folder)
-    file = folder / "study.json"
-    if file.exists():
-        _check_same(json.loads(file.read_text(encoding="utf-8")), study, folder)
-    elif folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"folder must be empty or that of an earlier search, got {folder}")
-    else:
-        _write(file, study)
-
-
-def _check_same(stored: Study, study: Study, path: Path) -> None:
-    # Ranges last: where the ranker declares them, they follow from the rounds.
-    for name, value in sorted(study.items(), key=lambda one: one[0] == "ranges"):
-        if stored.get(name) != value:
-            raise ValueError(
-                f"folder {path} holds another search: {name} is {_short(stored.get(name))} there and "
-                f"{_short(value)} here; choose another folder"
-            )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def _write(file: Path, facts: Study) -> None:
-    write_text(file, json.dumps(facts, indent=2, allow_nan=False) + "\n")
 
 
 def _answer(tuning: Tuning, study: Study) -> Study:

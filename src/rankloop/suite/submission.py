@@ -446,17 +446,7 @@ class Verification:
 def verify(
     path: str | Path, *, sample: int = 10, seed: int = 0, worlds: Sequence[World] = WORLDS
 ) -> Verification:
-    """Check the submission in the file `path`, and play a sample of its runs again.
-
-    Parameters
-    ----------
-    sample : int, optional
-        How many runs are played again; all of them where there are no more.
-    seed : int, optional
-        Chooses them.
-    worlds : sequence of World, optional
-        The worlds that it must have; those of the suite by default.
-    """
+    """Check the submission in `path` for all `worlds`, and play `sample` of its runs again, chosen by `seed`."""
     sample = whole("sample", sample, at_least=1)
     submission = read_submission(path)
     provenance = submission.provenance

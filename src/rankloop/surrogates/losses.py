@@ -421,14 +421,7 @@ def names() -> list[str]:
 
 
 def get(name: str | Surrogate, **parameters: float) -> Surrogate:
-    """The surrogate called `name`; a surrogate is returned as it is.
-
-    Parameters
-    ----------
-    name : str or Surrogate
-        A name such as "squared", or a surrogate.
-    **parameters : float
-        Parameters of the surrogate, such as `epsilon` of "smooth_dcg".
+    """The surrogate called `name`, with `parameters` such as `epsilon` of "smooth_dcg"; a surrogate as it is.
 
     Examples
     --------

@@ -11,7 +11,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
@@ -20,8 +19,6 @@ from rankloop import experiments
 from rankloop.experiments.experiment import Claim, Job
 from rankloop.experiments.harness.report import write_report
 from rankloop.experiments.harness.reproduce import reproduce, run_jobs, unfinished
-from rankloop.experiments.pbm_2022 import setting as pbm
-from rankloop.experiments.top_2016 import setting as letor
 from rankloop.simulation import executors, runs
 from rankloop.simulation.executors import Processes
 from tests.experiments.toy import Toy
@@ -279,24 +276,7 @@ def test_every_experiment_can_be_sent() -> None:
     for name in experiments.names():
         experiment = experiments.get(name)
         assert len(executors.dumps(experiment)) < 10_000
-        assert pickle.loads(executors.dumps(experiment)).label == experiment.label
-
-
-def test_data_of_ones_own_is_known_where_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "shop.txt"
-    file.write_text("".join(f"{n % 2} qid:{n // 2} 1:{n} 2:{-n}\n" for n in range(8)))
-    own = letor.read_own("shop", file)
-    sent = executors.dumps(own)
-    monkeypatch.setattr(letor, "OWN_DATA", {})
-    assert pickle.loads(sent).key == own.key
-    assert letor.OWN_DATA[own.key].queries.n_queries == 4
-
-
-def test_users_of_ones_own_log_are_known_where_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pbm, "OWN_USERS", {})
-    sent = executors.dumps(pbm.Users("shop@1", np.ones(10), np.ones(5), "told"))
-    assert pbm.OWN_USERS == {}
-    assert pickle.loads(sent) is pbm.OWN_USERS["shop@1"]
+        assert pickle.loads(executors.dumps(experiment)).name == name
 
 
 def test_left_overs_are_swept_and_finished_files_stay(tmp_path: Path) -> None:

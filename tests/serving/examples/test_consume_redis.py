@@ -17,11 +17,11 @@ import redis
 
 from examples import consume_redis
 from examples.consume_redis import Consumer
+from rankloop.serving.admission import RequestError
 from rankloop.serving.api import FeedbackRequest
 from rankloop.serving.client import RankloopError
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
-from rankloop.serving.stores.memory import MemoryStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, create, rank
 
 PROGRAM = shutil.which("redis-server")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import apsw
 
+from rankloop.serving.admission import RequestError
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.postgres import PostgresStore

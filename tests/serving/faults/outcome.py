@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rankloop.serving.admission import RequestError
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store, StoreError
 from rankloop.serving.stores.sqlite import SQLiteStore

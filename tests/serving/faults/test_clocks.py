@@ -12,10 +12,9 @@ import pytest
 from rankloop.serving.api import ActivateRequest
 from rankloop.serving.clock import LogClock
 from rankloop.serving.engine import Engine
-from rankloop.serving.http.metrics import remarks
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
@@ -171,13 +170,13 @@ def test_a_jump_of_the_clock_of_the_database_is_left_out_and_told(
                 for engine in (one, other):
                     await engine.housekeeping.tick()
             assert caplog.text.count("the clock of the database jumped") == 2
-            assert f"it is {'+' if jump > 0 else '-'}1" in remarks(one)[0]  # 172,800 s, and some
+            assert f"it is {'+' if jump > 0 else '-'}1" in one.remarks()[0]  # 172,800 s, and some
             assert (one.store.clock_jumps, other.store.clock_jumps) == (1, 1)
             assert one.rankers["unwind"].fold.counts.expired == 0
             await _set_clock(postgresql, schema, 0.0)
             assert (await answer(other, "after")).learnt
             await one.housekeeping.tick()
-            assert remarks(one) == []
+            assert one.remarks() == []
             rows = await one.store.read("unwind", after=0, limit=99)
             assert rows[-1].at - rows[0].at < 1_800_000
             await one.rankers["unwind"].catch_up()

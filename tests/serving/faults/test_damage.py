@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
-from rankloop.serving.errors import Unavailable
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.log.verify import verify
 from rankloop.serving.retention import Retention, close_history
 from rankloop.serving.stores.contract import SetBack, StoreError

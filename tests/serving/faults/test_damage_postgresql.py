@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from rankloop.serving.errors import RequestError
+from rankloop.serving.admission import RequestError
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.postgres import PostgresStore

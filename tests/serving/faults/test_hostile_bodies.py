@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from rankloop.serving.http.app import App
-from rankloop.serving.stores.memory import MemoryStore
 from tests.serving.faults.hostile_bodies import bodies
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import adds_up, create, play, rank, running
 
 TEMPLATES: dict[str, dict[str, Any]] = {

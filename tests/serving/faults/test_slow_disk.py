@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rankloop.serving.admission import RequestError
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import RequestError
 from rankloop.serving.http.app import App
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.sqlite import SQLiteStore

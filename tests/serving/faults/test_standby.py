@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import StoreError
 from rankloop.serving.stores.postgres import PostgresStore

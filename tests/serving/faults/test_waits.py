@@ -15,19 +15,18 @@ import apsw
 import httpx
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Limits, Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
 from rankloop.serving.group_commit import GroupCommit
 from rankloop.serving.http.app import App
 from rankloop.serving.loaded_rankers import Absent
 from rankloop.serving.log.records import Entry
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Appended, Full, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.stores.sqlite_file import check_version
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import adds_up, answer, create, play, rank, running
 

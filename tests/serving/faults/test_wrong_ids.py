@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rankloop.serving.admission import Limits
+from rankloop.serving.admission import Busy, Limits
 from rankloop.serving.api import FeedbackRequest
-from rankloop.serving.errors import Busy
 from rankloop.serving.log.decision_state import PARKED_PER_DECISION
 from rankloop.serving.log.records import Row
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 

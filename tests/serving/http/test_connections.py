@@ -26,8 +26,8 @@ from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
 from rankloop.serving.log.records import Entry
 from rankloop.serving.stores.contract import Appended, Store, SubjectKey
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.process import Service
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -24,7 +24,7 @@ def test_csv_is_the_default_and_other_formats_are_named(monkeypatch: pytest.Monk
                 status, text = await ask(app, "GET", f"/v1/rankers/unwind/{where}")
                 assert (status, len(text.splitlines())) == (200, 4)
             # What a spreadsheet would take for a formula is text.
-            await create(engine, "sums", items=["=1+1", "@x"])
+            await create(engine, "sums", items=["＝1", "@x"])
             shown = (await rank(engine, "-1", "sums")).items[0]
             await answer(engine, "-1", name="sums")
             status, text = await ask(app, "GET", "/v1/rankers/sums/export")

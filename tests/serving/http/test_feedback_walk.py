@@ -1,4 +1,4 @@
-"""The way of one feedback through the service, traced: what `docs/howto/serve.md` says about it."""
+"""The way of one feedback through the service, traced: what `docs/howto/guarantees.md` says about it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_feedback_is_decoded_once_and_enters_no_file_three_times() -> None:
     assert called["read_body"] == 0  # neither to see that it can be read, nor as a row of the log
     assert called["read_decision"] == 0  # the list was at hand when it was drawn
     steps = Counter(file for file in entered.values() if file not in NO_STEPS)
-    assert len(steps) <= 18, steps  # with `http/connections.py`, and SQLite's two files instead of one, 20
+    assert len(steps) <= 16, steps  # with `http/connections.py`, and SQLite's two files instead of one, 18
     assert steps["engine.py"] == 2  # the request comes in, and its batch is written
     assert max(steps.values()) <= 2, steps
     assert len(steps) <= 20, sorted(steps)

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from rankloop.serving.http.openapi import describe
+from rankloop.serving.http.endpoints import describe
 from tests.serving.process import Service
 
 CHECKS = (

@@ -127,7 +127,7 @@ def test_feedback_waits_as_long_as_the_policy_says() -> None:
 
 def test_the_newest_decisions_are_kept_and_the_oldest_let_go() -> None:
     size = _fresh().n_bytes + 500
-    recent = RecentDecisions(most_bytes=3 * size)
+    recent = RecentDecisions(DecisionCache(3 * size))
     for name in "abcd":
         recent.put(name, _fresh())
     assert ["a" in recent, "b" in recent, "d" in recent] == [False, True, True]
@@ -141,10 +141,8 @@ def test_the_newest_decisions_are_kept_and_the_oldest_let_go() -> None:
 def test_rankers_share_one_bound_and_the_oldest_go_first() -> None:
     size = _fresh().n_bytes + 500
     cache = DecisionCache(4 * size)
-    one, other = RecentDecisions(), RecentDecisions()
+    one, other = RecentDecisions(cache), RecentDecisions(cache)
     one.put("early", _fresh())
-    for recent in (one, other):
-        recent.share(cache)
     for name in "abc":
         one.put(name, _fresh())
         other.put(name, _fresh())

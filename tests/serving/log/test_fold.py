@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from rankloop.serving.admission import Conflict, NotFound
 from rankloop.serving.api import (
     ActivateRequest,
     FreezeRequest,
     ResetRequest,
     RollbackRequest,
 )
-from rankloop.serving.errors import Conflict, NotFound
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import RelatedRows
 from rankloop.serving.log.fold import Fold, Saved

@@ -13,18 +13,17 @@ import msgspec
 import pytest
 
 from rankloop.rankers import RTop1F
-from rankloop.serving import served_ranker
-from rankloop.serving.adapters import registry
+from rankloop.serving import registry, served_ranker
+from rankloop.serving.admission import Unavailable
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Unavailable
-from rankloop.serving.log import fingerprint, records, snapshots
+from rankloop.serving.log import records, snapshots
 from rankloop.serving.log.records import Config
 from rankloop.serving.log.snapshots import upgrade
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.contract import Store, StoreError
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, rounds, running
 
@@ -39,7 +38,7 @@ def test_a_snapshot_comes_back_as_it_was() -> None:
             await answer(engine, "parked")
             fold = engine.rankers["unwind"].fold
             taken = snapshots.take(fold, epoch=1)
-            assert (taken.seq, taken.code_hash) == (fold.applied, fingerprint.fingerprint(fold.config))
+            assert (taken.seq, taken.code_hash) == (fold.applied, registry.fingerprint(fold.config))
             assert taken.config_hash == registry.config_hash(fold.config)
             again = snapshots.revive(taken)
             assert again.state_hash() == fold.state_hash() == taken.state_hash
@@ -172,7 +171,7 @@ def test_other_arithmetic_is_refused_at_the_door(monkeypatch: pytest.MonkeyPatch
             await create(engine)
             await rounds(engine, 2)
             await engine.snapshot("unwind")
-        monkeypatch.setattr(fingerprint, "_probe", lambda kind, packed: "0" * 12)
+        monkeypatch.setattr(registry, "_probe", lambda kind, packed: "0" * 12)
         async with running(store) as engine:
             assert (await rank(engine)).degraded
             with pytest.raises(
@@ -185,28 +184,11 @@ def test_other_arithmetic_is_refused_at_the_door(monkeypatch: pytest.MonkeyPatch
 
 def test_the_probe_follows_what_is_learnt_and_not_who_asks() -> None:
     config = Config("RTop1F", 1, ITEMS)
-    probe = fingerprint.probe_of(config)
-    assert probe == fingerprint.probe_of(msgspec.structs.replace(config, seed=2, version=7, probe="x"))
-    assert probe != fingerprint.probe_of(msgspec.structs.replace(config, parameters={"k": 2}))
-    assert probe != fingerprint.probe_of(msgspec.structs.replace(config, items=ITEMS[:4]))
-    assert fingerprint.probe_of(Config("PMED", 1, ITEMS)) == "machine"
-
-
-def test_a_log_from_before_there_were_probes_is_signed_once() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        body = records.encode(Config("RTop1F", 7, ITEMS))
-        await store.append([records.Entry("unwind", "config", "unwind", body, b"")], at=1)
-        for rows in (2, 4, 6):
-            async with running(store) as engine:
-                await rounds(engine, 1, first=rows)
-                fold = engine.rankers["unwind"].fold
-                assert fold.config.probe == fingerprint.probe_of(fold.config)
-                await engine.snapshot("unwind")
-                await adds_up(engine)
-        assert [row.kind for row in await store.read("unwind", after=0, limit=9)].count("upgrade") == 1
-
-    play(story)
+    probe = registry.probe_of(config)
+    assert probe == registry.probe_of(msgspec.structs.replace(config, seed=2, version=7, probe="x"))
+    assert probe != registry.probe_of(msgspec.structs.replace(config, parameters={"k": 2}))
+    assert probe != registry.probe_of(msgspec.structs.replace(config, items=ITEMS[:4]))
+    assert registry.probe_of(Config("PMED", 1, ITEMS)) == "machine"
 
 
 def test_the_port_answers_while_the_log_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,17 +222,6 @@ def test_the_port_answers_while_the_log_is_folded(monkeypatch: pytest.MonkeyPatc
     play(story)
 
 
-def _in_format_1(folder: Path) -> None:
-    """Take away what format 2 has brought."""
-    connection = apsw.Connection(str(folder / "rankloop.db"))
-    for table, column in (("log", "link"), ("snapshot", "link"), ("snapshot", "seal")):
-        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    connection.execute("DROP TABLE meta")
-    connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    (folder / "acknowledged").unlink()
-
-
 async def _some_history(store: Store) -> tuple[str, list[records.Row]]:
     async with running(store) as engine:
         await create(engine)
@@ -273,64 +244,46 @@ async def _goes_on(store: Store, state: str, rows: list[records.Row]) -> None:
         await adds_up(engine)
 
 
-def test_a_folder_in_format_1_is_brought_forward(tmp_path: Path) -> None:
-    async def story() -> None:
-        state, rows = await _some_history(SQLiteStore(tmp_path))
-        _in_format_1(tmp_path)
-        for looking in (SQLiteStore(tmp_path, read_only=True), SQLiteStore(tmp_path, own=False)):
-            with pytest.raises(ValueError, match="is in format 1, without digests: start the service"):
-                await looking.open()
-        await _goes_on(SQLiteStore(tmp_path), state, rows)
-
-    play(story)
-
-
-def test_a_folder_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [(4, "format 4 by a newer version of rankloop"), (2, "start the service of rankloop 0.2")],
+)
+def test_a_folder_of_another_format_is_refused(tmp_path: Path, version: int, words: str) -> None:
     async def story() -> None:
         await _some_history(SQLiteStore(tmp_path))
         connection = apsw.Connection(str(tmp_path / "rankloop.db"))
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute(f"PRAGMA user_version = {version}")
         connection.close()
-        for store in (SQLiteStore(tmp_path), SQLiteStore(tmp_path, read_only=True)):
-            with pytest.raises(
-                ValueError, match="format 4 by a newer version of rankloop; this one reads 3 at most"
-            ):
-                await store.open()
+        for more in ({}, {"own": False}, {"read_only": True}):
+            with pytest.raises(ValueError, match=words):
+                await SQLiteStore(tmp_path, **more).open()
 
     play(story)
 
 
-def test_a_database_in_format_1_is_brought_forward(
-    postgresql: Server, fresh_schema: Callable[[], str]
-) -> None:
-    schema = fresh_schema()
-
-    def store(**settings: Any) -> PostgresStore:
-        return PostgresStore(postgresql.url, schema=schema, database_clock=False, **settings)
-
-    async def change(*statements: str) -> None:
-        connection = await asyncpg.connect(postgresql.url)
-        for statement in (f"SET search_path TO {schema}", *statements):
-            await connection.execute(statement)
-        await connection.close()
+def test_a_database_of_another_format_is_refused(postgresql: Server, fresh_schema: Callable[[], str]) -> None:
+    store = PostgresStore(postgresql.url, schema=fresh_schema(), database_clock=False)
 
     async def story() -> None:
-        state, rows = await _some_history(store())
-        await change(
-            "ALTER TABLE log DROP COLUMN link",
-            "ALTER TABLE ranker DROP COLUMN link",
-            "ALTER TABLE snapshot DROP COLUMN link, DROP COLUMN seal",
-            "DROP TABLE meta",
-            "UPDATE format SET version = 1",
+        await _some_history(store)
+        for version, words in (
+            (5, "format 5, written by a newer version of rankloop"),
+            (3, "of rankloop 0.2 on it"),
+        ):
+            postgresql.sql(f"UPDATE {store.schema}.format SET version = {version}")
+            with pytest.raises(StoreError, match=words):
+                await store.open()
+        postgresql.sql(
+            f"UPDATE {store.schema}.format SET version = 4; "
+            f"ALTER TABLE {store.schema}.ranker ADD COLUMN place text NOT NULL DEFAULT 'here'"
         )
-        with pytest.raises(StoreError, match="is in format 1, without digests: start the service"):
-            await store(migrate=False).open()
-        await _goes_on(store(), state, rows)
-        await change("UPDATE format SET version = 5")
-        with pytest.raises(StoreError, match="format 5, written by a newer version of rankloop"):
-            await store().open()
+        await store.open()
+        await store.close()
+        postgresql.sql(f"UPDATE {store.schema}.ranker SET place = 'gone'")
+        with pytest.raises(StoreError, match="moved by a development version"):
+            await store.open()
 
-    asyncio.run(story())
+    play(story)
 
 
 def test_a_database_with_a_table_of_replicas_goes_on(
@@ -355,7 +308,7 @@ def test_a_database_with_a_table_of_replicas_goes_on(
             "CREATE FUNCTION check_epoch(wanted bigint) RETURNS void LANGUAGE sql AS $$ SELECT 1 $$"
         )
         await connection.close()
-        looking = store(migrate=False)  # as `rankloop verify` opens it
+        looking = store()
         await looking.open()
         verdict = await verify(looking, "unwind")
         assert (verdict.holds, verdict.state_hash) == (True, state), verdict.problems

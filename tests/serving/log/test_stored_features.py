@@ -9,17 +9,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankloop.serving.adapters.registry import has_items, served
+from rankloop.serving.admission import Conflict, NotFound, RequestError
 from rankloop.serving.api import ItemsRequest, Matrix, ResetRequest
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Conflict, NotFound, RequestError
-from rankloop.serving.explain import explain_answer
 from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.log import records, stored_features
 from rankloop.serving.log.candidate_lists import feedback_length
 from rankloop.serving.log.snapshots import revive, take
 from rankloop.serving.log.stored_features import features_of
-from rankloop.serving.views import ranker_answer
+from rankloop.serving.registry import has_items, served
+from rankloop.serving.views import explain_answer, ranker_answer
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 ALL = [name for name in sorted(served()) if not has_items(name)]

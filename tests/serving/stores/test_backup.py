@@ -15,9 +15,9 @@ from rankloop.serving.auth import make_key
 from rankloop.serving.log.verify import verify
 from rankloop.serving.stores.backup import backup, restore
 from rankloop.serving.stores.contract import Missing, Store
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 from tests.serving.service import adds_up, create, play, rounds, running
 

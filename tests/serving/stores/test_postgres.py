@@ -10,8 +10,8 @@ import pytest
 
 from rankloop.serving.log.records import Entry, Kind
 from rankloop.serving.stores.contract import Diverged
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 
 _KINDS: tuple[Kind, ...] = ("decision", "feedback", "expire")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import subprocess
 import sys
@@ -14,11 +15,11 @@ from typing import Any
 import pytest
 
 from rankloop.serving.log.records import Entry, Row
-from rankloop.serving.stores import checks, sqlite_file
+from rankloop.serving.stores import checks, sqlite, sqlite_file
 from rankloop.serving.stores.contract import Appended, Owned, Snapshot, Store
-from rankloop.serving.stores.memory import MemoryStore
 from rankloop.serving.stores.postgres import PostgresStore
 from rankloop.serving.stores.sqlite import SQLiteStore
+from tests.serving.memory_store import MemoryStore
 from tests.serving.postgresql import Server
 
 
@@ -106,7 +107,13 @@ class _TakesOldLists(MemoryStore):
         return
 
 
-@pytest.mark.parametrize("faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists])
+class _LetsAllCreate(MemoryStore):
+    shared = True
+
+
+@pytest.mark.parametrize(
+    "faulty", [_Forgets, _LearnsTwice, _Unfenced, _Generous, _LooksAway, _TakesOldLists, _LetsAllCreate]
+)
 def test_checks_notice(faulty: Callable[[], Store]) -> None:
     with pytest.raises((checks.StoreBroken, AttributeError)):
         checks.check_store(faulty)
@@ -175,3 +182,19 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rankloop.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(ValueError, match="is not an SQLite file"):
         asyncio.run(SQLiteStore(tmp_path).open())
+
+
+def test_a_store_that_goes_with_the_process() -> None:
+    checks.check_store(sqlite.MemoryStore)
+    store = sqlite.MemoryStore()
+    asyncio.run(_opened_and_closed(store))
+    folder = store.folder
+    assert (folder / "rankloop.db").exists()
+    del store
+    gc.collect()
+    assert not folder.exists()
+
+
+async def _opened_and_closed(store: Store) -> None:
+    await store.open()
+    await store.close()

@@ -1,6 +1,6 @@
 """One experiment from jobs to verdict: run them, keep their rows, test the claims, draw, and write the results.
 
-Under ``<out>/<label>``: ``jobs/`` with the rows of each, ``results.parquet`` with all of them, figures, and
+Under ``<out>/<name>``: ``jobs/`` with the rows of each, ``results.parquet`` with all of them, figures, and
 ``claims.json``.
 """
 
@@ -76,7 +76,7 @@ def reproduce(
     `pdf` writes the figures as PDF, too; without `titles` neither the title nor the caption is part of them.
     """
     outcome = run_jobs(experiment, out=out, quick=quick, **running)
-    folder = out / experiment.label
+    folder = out / experiment.name
     write_whole(folder / "results.parquet", outcome.results.write_parquet)
     claims = tuple(experiment.claims(outcome.results, quick=quick))
     if len({claim.name for claim in claims}) < len(claims):
@@ -89,7 +89,7 @@ def reproduce(
         pictures.append({"name": name, "caption": caption, "caption_share": round(share, 6)})
     table = experiment.summary(outcome.results)
     record: dict[str, Plain] = {
-        "experiment": experiment.label,
+        "experiment": experiment.name,
         "version": experiment.version,
         "title": experiment.title,
         "paper": experiment.paper,
@@ -105,9 +105,7 @@ def reproduce(
         "seeds": sorted({job.seed for job in outcome.jobs}),  # type: ignore[dict-item]
         "jobs": len(outcome.jobs),
         "seconds": round(outcome.seconds, 3),
-        "command": " ".join(
-            ["rankloop reproduce", experiment.name, *experiment.options, *(["--quick"] if quick else [])]
-        ),
+        "command": " ".join(["rankloop reproduce", experiment.name, *(["--quick"] if quick else [])]),
         "versions": versions(),  # type: ignore[dict-item]
         "machine": machine(),
         "made": now(),
@@ -115,7 +113,7 @@ def reproduce(
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     # Last, because the report shows an experiment as soon as it finds this file.
     write_text(folder / "claims.json", text)
-    return Verdict(experiment.label, claims, notes, outcome.ran, outcome.resumed, outcome.seconds)
+    return Verdict(experiment.name, claims, notes, outcome.ran, outcome.resumed, outcome.seconds)
 
 
 def run_jobs(
@@ -139,12 +137,12 @@ def run_jobs(
         raise ValueError(f"workers must be at least 1, got {workers}")
     console = console or Console(stderr=True)
     jobs = experiment.jobs(quick=quick) if jobs is None else jobs
-    sweep(out / experiment.label)
+    sweep(out / experiment.name)
     kept, pieces = _pieces(experiment, jobs, out)
     done = 0 if fresh else sum(kept.has(piece.identity) for piece in pieces)
     if done and console.is_terminal:
         resumed = f"{done} of {len(pieces)} jobs were finished earlier and are resumed"
-        console.print(f"{experiment.label}: {resumed}", highlight=False)
+        console.print(f"{experiment.name}: {resumed}", highlight=False)
     finished = runs.run_jobs(
         _rows,
         pieces,
@@ -153,7 +151,7 @@ def run_jobs(
         workers=workers,
         fresh=fresh,
         progress=console.is_terminal or in_notebook(),
-        label=experiment.label,
+        label=experiment.name,
         stream=cast("TextIO", console.file),
     )
     frames = [
@@ -191,7 +189,7 @@ def _pieces(experiment: Experiment, jobs: Sequence[Job], out: Path) -> tuple[run
         )
         for job in jobs
     ]
-    return runs.Kept(out / experiment.label / "jobs"), pieces
+    return runs.Kept(out / experiment.name / "jobs"), pieces
 
 
 def _rows(argument: tuple[Experiment, Job]) -> pl.DataFrame:

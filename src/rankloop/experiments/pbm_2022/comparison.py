@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,7 +19,7 @@ from rankloop.base import Ranker
 from rankloop.environments import PositionBased
 from rankloop.environments.click_worlds import ClickWorlds
 from rankloop.experiments import runs
-from rankloop.experiments.experiment import Claim, Job, OnOwnData, check_name, seeded
+from rankloop.experiments.experiment import Claim, Experiment, Job, seeded
 from rankloop.experiments.mutations import Mutation, altered, instead
 from rankloop.experiments.pbm_2022 import setting
 from rankloop.experiments.pbm_2022.setting import (
@@ -60,10 +60,10 @@ class Panel(NamedTuple):
     @property
     def title(self) -> str:
         """What stands above it."""
-        return f"({self.name}) {self.source.rpartition('@')[0] or self.source}, {self.change}"
+        return f"({self.name}) {self.source}, {self.change}"
 
 
-class Comparison(OnOwnData):
+class Comparison(Experiment):
     """What the figures and the table share: who plays, how a job is played, and the table of rewards and regrets.
 
     Rankers named by `also` play, are drawn and listed beside the six. Claims are about the six alone.
@@ -140,10 +140,7 @@ def _fitted() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def users_of(source: str) -> PositionBased:
-    """The users of the odd phases: "gap 0.03", "gap 0.01", "Yandex", the fitted ones, or those of one's own log."""
-    if source in setting.OWN_USERS:
-        own = setting.OWN_USERS[source]
-        return PositionBased(attraction=own.attraction, examination=own.examination)
+    """The users of the odd phases: "gap 0.03", "gap 0.01", "Yandex", or the fitted ones."""
     if source == FITTED:
         return fitted_users()
     return cast(PositionBased, environments.named(source.lower().replace("gap ", "gap-")))
@@ -529,11 +526,7 @@ def figure_2_panels() -> tuple[Panel, ...]:
 
 
 class PBMFigure2(Comparison):
-    """Average reward of six algorithms with real click probabilities.
-
-    Of a click log of one's own, instead of Yandex's, the two queries with most impressions are played that have ten
-    items on five positions.
-    """
+    """Average reward of six algorithms with real click probabilities."""
 
     name = "pbm-2022-fig2"
     title = "The same six with click probabilities of a real log"
@@ -548,42 +541,20 @@ class PBMFigure2(Comparison):
         "(d-f) use all pages of the ten most frequent items in the sample; the paper keeps pages of these items only.",
     )
 
-    def __init__(self, *, also: Sequence[str] = (), datasets: Mapping[str, str | Path] | None = None) -> None:
-        super().__init__(also=also)
-        files = dict(datasets or {})
-        for name in files:
-            check_name(name, (*setting.SOURCES, "yandex"))
-        if len(files) > 1:
-            raise ValueError(f"experiment {self.name!r} plays one click log, got datasets={list(files)}")
-        self._own: list[setting.OwnLog] = [setting.read_log(name, path) for name, path in files.items()]
-
-    def panels(self) -> tuple[Panel, ...]:
-        """The paper's, or those of a log of one's own."""
-        if not self._own:
-            return figure_2_panels()
-        sources = [one.source for own in self._own for one in own.users]
-        return make_panels(sources, "abcdef"[: 3 * len(sources)])
-
     def jobs(self, *, quick: bool) -> list[Job]:
-        return jobs(self.panels(), quick=quick, also=self.also)
+        return jobs(figure_2_panels(), quick=quick, also=self.also)
 
     def claims(self, results: pl.DataFrame, *, quick: bool) -> Iterator[Claim]:
-        if self._own:
-            panels = [panel for panel in _REVERSED if panel in set(results["panel"])]
-            yield _turned_round(_Ends(results), panels)
-            return
         of = _Ends(results)
         yield _turned_round(of, ("c",))
         if not quick:
             yield from _yandex(of)
 
     def notes(self, results: pl.DataFrame) -> tuple[str, ...]:
-        if self._own:
-            return tuple(f"Played on data of one's own instead of the Yandex log: {own}" for own in self._own)
         return (fitted_note(results),)
 
     def figures(self, results: pl.DataFrame, *, quick: bool) -> dict[str, Figure]:
-        shown = [panel for panel in self.panels() if panel.name in set(results["panel"])]
+        shown = [panel for panel in figure_2_panels() if panel.name in set(results["panel"])]
         caption = (
             "Where users stay the same the dashed line is the best list; where they change, every phase leaves a "
             "tooth."

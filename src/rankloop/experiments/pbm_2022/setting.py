@@ -2,25 +2,20 @@
 
 Ten items, five positions, three sets of click probabilities: items 0.03 apart, items 0.01 apart, and those of the
 Yandex log. Each is played as it is, with the halves of the items changing places every phase ("periodic 1"), and with
-items and positions turned round every phase ("periodic 2"). Rewards are expected clicks (erratum C13). Users may also
-come from a click log of one's own.
+items and positions turned round every phase ("periodic 2"). Rewards are expected clicks (erratum C13).
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from rankloop import data, environments, logs, plotting
+from rankloop import environments, plotting
 from rankloop.environments.click_worlds import ClickWorlds, PositionBased
-from rankloop.experiments.experiment import Job, Plain, digest_of, seeded
-from rankloop.feedback import ClickLog
+from rankloop.experiments.experiment import Job, Plain, seeded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,97 +121,3 @@ def grid(**words: Any) -> tuple[Figure, dict[World, Axes]]:
     """A figure with a panel for each of the nine worlds, three by three."""
     figure, panels = plotting.canvas(rows=3, columns=3, width=16.0, height=11.5, **words)
     return figure, dict(zip(WORLDS, panels, strict=True))
-
-
-MOST_QUERIES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Users:
-    """The users of one query, as estimated from the log."""
-
-    source: str
-    attraction: NDArray[np.float64]
-    examination: NDArray[np.float64]
-    described: str
-
-    def __reduce__(self) -> Any:
-        # Jobs find them by their source, in the process of a worker, too.
-        return _remember, (self.source, self.attraction, self.examination, self.described)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnLog:
-    """A log, the users of its queries that are played, and why other queries were left out."""
-
-    name: str
-    path: str
-    users: tuple[Users, ...]
-    left_out: tuple[str, ...]
-
-    def __str__(self) -> str:
-        described = "; ".join(one.described for one in self.users)
-        out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
-        return f"{self.name} ({self.path}), {described}{out}"
-
-
-OWN_USERS: dict[str, Users] = {}
-"""Everything read by this process, by source; contents never change under one."""
-
-
-def read_log(name: str, path: str | Path) -> OwnLog:
-    """Count a log, and estimate the users of the queries that have enough items, those with most impressions first."""
-    try:
-        log = data.read_clicks(path, name=name)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"data set {name!r}: {error}") from error
-    keep = log.positions < N_POSITIONS
-    pairs = np.unique(np.stack((log.queries[keep], log.items[keep])), axis=1)
-    n_items = np.bincount(pairs[0], minlength=len(log.query_ids))
-    impressions = np.bincount(log.queries[keep], log.shown[keep], minlength=len(log.query_ids))
-    enough = [int(q) for q in np.argsort(-impressions, kind="stable") if n_items[q] >= N_ITEMS]
-    users: list[Users] = []
-    left_out: list[str] = []
-    for q in enough:
-        query = log.query_ids[q]
-        try:
-            users.append(_estimate(name, log.select(query=query, top=N_ITEMS, positions=N_POSITIONS), query))
-        except ValueError as error:
-            left_out.append(f"query {query!r}, {error}")
-        if len(users) == MOST_QUERIES:
-            break
-    if not users:
-        why = left_out[0] if left_out else f"the most items of a query are {n_items.max(initial=0)}"
-        raise ValueError(
-            f"data set {name!r}: no query of {path} has {N_ITEMS} items with known clicks on {N_POSITIONS} positions;"
-            f" {why}"
-        )
-    return OwnLog(name, str(path), tuple(users), tuple(left_out))
-
-
-def _remember(
-    source: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], described: str
-) -> Users:
-    return OWN_USERS.setdefault(source, Users(source, attraction, examination, described))
-
-
-def _estimate(name: str, log: ClickLog, query: str) -> Users:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", logs.ClickModelWarning)
-        fit = logs.fit_pbm(log)
-    if log.n_positions < N_POSITIONS or not np.isfinite(fit.examination).all():
-        raise ValueError(f"nothing was shown at some of {N_POSITIONS} positions")
-    apart = [sentence for sentence in fit.warnings if "cannot be compared" in sentence]
-    if apart or not fit.converged:
-        raise ValueError(apart[0] if apart else "the fit did not converge")
-    called = f"{name}, {query}" if query else name
-    attraction, examination = (
-        ", ".join(f"{value:.3f}" for value in values) for values in (fit.attraction, fit.examination)
-    )
-    described = (
-        f"{f'query {query!r}' if query else 'the whole log'}: {log.shown.sum():,} impressions and"
-        f" {log.clicked.sum():,} clicks of {N_ITEMS} items, attraction {attraction}; examination {examination}"
-    )
-    counts = ((numbers, "<i8") for numbers in (log.items, log.positions, log.shown, log.clicked))
-    digest = digest_of((log.query_ids, log.item_ids), *counts)
-    return _remember(f"{called}@{digest}", fit.attraction, fit.examination, described)

@@ -269,10 +269,9 @@ class TopBeyond(LetorExperiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         size = QUICK if quick else FULL
         known = [name for name in setting.available() if name in _SETS] or [setting.SYNTHETIC]
-        sets = self.own or known
         return [
             job(dataset=dataset, method=method, part=part, size=size)
-            for dataset in (sets[:1] if quick else sets)
+            for dataset in (known[:1] if quick else known)
             for method in METHODS
             for part in size.parts
         ]

@@ -149,7 +149,7 @@ class TopFigure1(LetorExperiment):
         everyone.remove((RANDOM, OURS))
         everyone += [(SMOOTH, with_epsilon(one)) for one in (EPSILONS[-1:] if quick else EPSILONS[1:])]
         everyone += [("RankSVM", TENTH)]
-        sets, rounds = self.own or setting.available(), QUICK_HORIZON if quick else HORIZON
+        sets, rounds = setting.available(), QUICK_HORIZON if quick else HORIZON
 
         def job(dataset: str, learner: str, constants: str, seed: int) -> Job:
             settings: dict[str, Plain] = {"set": dataset, "learner": learner, "constants": constants}

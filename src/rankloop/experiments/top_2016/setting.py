@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,55 +19,9 @@ import polars as pl
 from rankloop import data
 from rankloop.data import Dataset
 from rankloop.environments import QueryStream
-from rankloop.experiments.experiment import OnOwnData, Plain, check_name, digest_of
+from rankloop.experiments.experiment import Experiment, Plain
 from rankloop.rankers import ListNet, RTopKF, Uniform
 from rankloop.simulation import Trace, play
-
-
-@dataclass(frozen=True, slots=True)
-class OwnData:
-    """A data set as it is played, and where it came from."""
-
-    name: str
-    path: str
-    digest: str
-    queries: Dataset
-
-    @property
-    def key(self) -> str:
-        """What jobs call it: with the digest, so that rows of other contents are never taken for its rows."""
-        return f"{self.name}@{self.digest}"
-
-    def __reduce__(self) -> Any:
-        # Jobs find it by its key, in the process of a worker, too.
-        return _remember, (self.name, self.path, self.digest, self.queries)
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.path}, {self.queries.n_queries:,} queries, SHA-256 {self.digest}...)"
-
-
-OWN_DATA: dict[str, OwnData] = {}
-"""Everything read by this process, by key; contents never change under a key."""
-
-
-def read_own(name: str, path: str | Path) -> OwnData:
-    """Read a file or a folder, remember it under its key, and refuse what no experiment can be played on."""
-    if not Path(path).exists():
-        raise ValueError(f"data set {name!r}: there is no file or folder {str(path)!r}")
-    try:
-        queries = data.read_letor(path, name=name).bounded()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"data set {name!r}: {error}") from error
-    arrays = ((queries.offsets, "<i8"), (queries.relevance, "<f8"), (queries.features, "<f4"))
-    return _remember(
-        name, str(path), digest_of((queries.features.shape, queries.max_grade), *arrays), queries
-    )
-
-
-def _remember(name: str, path: str, digest: str, queries: Dataset) -> OwnData:
-    own = OwnData(name, path, digest, queries)
-    return OWN_DATA.setdefault(own.key, own)
-
 
 PAPER = "S. Chaudhuri and A. Tewari, Online learning to rank with feedback at the top, AISTATS 2016"
 MEASURE = "ndcg@10"
@@ -101,8 +54,6 @@ def label_of(name: str) -> str:
     >>> label_of("mq2008"), label_of("synthetic")
     ('MQ2008', 'Synthetic')
     """
-    if name in OWN_DATA:
-        return OWN_DATA[name].name
     return SOURCES[name].label if name in SOURCES else name.capitalize()
 
 
@@ -124,9 +75,6 @@ def available() -> list[str]:
 
 def played_note(played: list[str], *, wanted: Iterable[str] = tuple(SOURCES)) -> str:
     """On which data sets the verdict rests, and which were left out because they are not on this machine."""
-    own = [str(OWN_DATA[name]) for name in played if name in OWN_DATA]
-    if own:
-        return f"Played on data of one's own instead of the sets that the departures name: {', '.join(own)}"
     missing = skipped()
     lacks = [f"skipped {label_of(name)}, {missing[name]}" for name in wanted if name in missing]
     return "; ".join([f"Played on {', '.join(map(label_of, played))}", *lacks])
@@ -143,8 +91,6 @@ def queries(name: str) -> Dataset:
     if name == SYNTHETIC:
         made = data.synthetic_letor(n_queries=500, n_features=50, seed=PARTS_SEED)
         return made.with_dtype("float32")  # one type of features for all sets: one compiled loop
-    if name in OWN_DATA:
-        return OWN_DATA[name].queries
     if name not in SOURCES:
         raise ValueError(f"name must be one of {', '.join(SOURCES)}, {SYNTHETIC}, got {name!r}")
     source = SOURCES[name]
@@ -207,34 +153,10 @@ def random_values(stream: QueryStream) -> np.ndarray[Any, np.dtype[np.float64]]:
     return values
 
 
-class LetorExperiment(OnOwnData):
-    """An experiment on the LETOR data sets of this machine, or on files or folders for `read_letor`, by name."""
+class LetorExperiment(Experiment):
+    """An experiment on the LETOR data sets of this machine."""
 
     wanted: ClassVar[tuple[str, ...]] = tuple(SOURCES)
 
-    def __init__(self, *, datasets: Mapping[str, str | Path] | None = None) -> None:
-        files = dict(datasets or {})
-        for name in files:
-            check_name(name, (*SOURCES, SYNTHETIC))
-        self._own: list[OwnData] = [read_own(name, path) for name, path in files.items()]
-        for own in self._own:
-            _check_parts(own)
-
     def notes(self, results: pl.DataFrame) -> tuple[str, ...]:
         return (played_note(sets(results), wanted=self.wanted),)
-
-    @property
-    def own(self) -> list[str]:
-        """The keys of the data sets to play instead of the known ones, if any."""
-        return [own.key for own in self._own]
-
-
-def _check_parts(own: OwnData) -> None:
-    n = own.queries.n_queries
-    seeds = SEEDS if n >= PARTS else ()
-    relevant = [np.any(part.relevance > 0) for seed in seeds for part in parts(own.key, seed)]
-    if not (relevant and all(relevant)):
-        raise ValueError(
-            f"data set {own.name!r}: {n} queries are too few, for each of {PARTS} parts must have one with a "
-            "relevant document"
-        )

@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import array
+import base64
 import functools
+import json
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NotRequired, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -29,7 +34,6 @@ from rankloop.serving.api import (
     SnapshotAnswer,
     SnapshotsAnswer,
 )
-from rankloop.serving.client.bodies import SupportsArray, json_bytes, packed, saved_array
 from rankloop.serving.clock import new_id
 
 Answer = TypeVar("Answer")
@@ -210,18 +214,9 @@ def change_items(
 ) -> Call[EventAnswer]:
     """Add items, retire items, or store other features for items.
 
-    Parameters
-    ----------
-    add : sequence of str, optional
-        Items to add.
-    retire : sequence of str, optional
-        Items that are no longer shown.
-    update : sequence of str, optional
-        Items that stay, and get other features.
-    features : array of shape (n_items, n_columns), optional
-        For rankers with features, a row for each of `add`, then for each of `update`.
-    feature_names : sequence of str, optional
-        Names of all features that the ranker takes, from now on.
+    `add`: items to add. `retire`: items that are no longer shown. For rankers with features `update` names items that
+    stay and get others, `features` has a row for each of `add`, then for each of `update`, and `feature_names` are of
+    all features that the ranker takes from now on.
     """
     body = {
         "add": add or [],
@@ -235,13 +230,7 @@ def change_items(
 
 
 def item_features(name: str, item: str) -> Call[ItemFeatures]:
-    """Return the features that are stored for an item.
-
-    Parameters
-    ----------
-    item : str
-        The item.
-    """
+    """Return the features that are stored for an `item`."""
     return _get(_of(name, "features", item), ItemFeatures)
 
 
@@ -258,10 +247,7 @@ def rankers() -> Call[list[RankerAnswer]]:
 def delete(name: str) -> Call[str]:
     """Archive a ranker: it is served no more, its log stays, and its name is free again.
 
-    Returns
-    -------
-    str
-        The name under which its log stays, for `rankloop verify` and `rankloop export`.
+    Gives the name under which its log stays, for `rankloop verify` and `rankloop export`.
     """
     return Call("DELETE", _of(name), lambda body: str(_reading(ArchivedAnswer)(body).archived))
 
@@ -326,15 +312,7 @@ def rank(
 
 
 def activate(name: str, decision_id: str, *, event_id: str | None = None) -> Call[EventAnswer]:
-    """Report that the list was shown.
-
-    Parameters
-    ----------
-    decision_id : str
-        The ID of the decision, as `rank` gave it.
-    event_id : str, optional
-        The ID of this report; by default one is made.
-    """
+    """Report that the list of a `decision_id` was shown; `event_id` is made here where it is left out."""
     body = {"decision_id": decision_id, "event_id": event_id}
     return _post(_of(name, "activate"), EventAnswer, body)
 
@@ -381,51 +359,22 @@ def feedback(
 def feedback_many(
     name: str, answers: Sequence[Feedback] | Sequence[dict[str, Any]]
 ) -> Call[list[EventAnswer]]:
-    """Report the feedback on many lists at once, each with `decision_id` and `relevance` or `clicks`.
-
-    Parameters
-    ----------
-    answers : sequence of Feedback or sequence of dict of str to object
-        One report for each list.
-
-    Returns
-    -------
-    list of EventAnswer
-        What became of each report, in the same order.
-    """
+    """Report the feedback on many lists at once, `answers`, and return what became of each, in the same order."""
     return Call("POST", _of(name, "feedback"), _reading(list[EventAnswer]), json_bytes(list(answers)))
 
 
 def freeze(name: str, frozen: bool = True) -> Call[EventAnswer]:
-    """Stop learning; with `frozen=False`, resume.
-
-    Parameters
-    ----------
-    frozen : bool, optional
-        Whether it stops learning.
-    """
+    """Stop learning; where `frozen` is false, resume."""
     return _post(_of(name, "freeze"), EventAnswer, {"frozen": frozen, "event_id": new_id()})
 
 
 def rollback(name: str, to_seq: int) -> Call[EventAnswer]:
-    """Return to the state of the snapshot at `to_seq`.
-
-    Parameters
-    ----------
-    to_seq : int
-        The row of the log at which the snapshot was taken.
-    """
+    """Return to the state of the snapshot that was taken at row `to_seq` of the log."""
     return _post(_of(name, "rollback"), EventAnswer, {"to_seq": to_seq, "event_id": new_id()})
 
 
 def reset(name: str, *, parameters: dict[str, Any] | None = None) -> Call[EventAnswer]:
-    """Forget what was learnt, and start again, with other parameters if given; the log stays.
-
-    Parameters
-    ----------
-    parameters : dict of str to object, optional
-        Parameters from now on; by default those that it has.
-    """
+    """Forget what was learnt, and start again, with other `parameters` if given; the log stays."""
     return _post(_of(name, "reset"), EventAnswer, {"parameters": parameters, "event_id": new_id()})
 
 
@@ -445,30 +394,14 @@ def _snapshots(body: bytes) -> list[SnapshotAnswer]:
 
 
 def decision(name: str, decision_id: str) -> Call[DecisionAnswer]:
-    """Return the history of one list.
-
-    Parameters
-    ----------
-    decision_id : str
-        The ID of the decision.
-    """
+    """Return the history of the list with a `decision_id`."""
     return _get(_of(name, "decisions", decision_id), DecisionAnswer)
 
 
 def events(name: str, *, after: int = 0, limit: int = 500) -> Call[EventsAnswer]:
-    """Return what was learnt and changed after a row of the log.
+    """Return what was learnt and changed after row `after` of the log: the `through` of the answer before.
 
-    Parameters
-    ----------
-    after : int, optional
-        The last row that is known already: `through` of the answer before.
-    limit : int, optional
-        How many rows of the log to look at, at most 1,000.
-
-    Returns
-    -------
-    EventsAnswer
-        The events, and how far they reach.
+    `limit`: how many rows to look at, at most 1,000.
     """
     return _get(f"{_of(name, 'events')}?after={after}&limit={limit}", EventsAnswer)
 
@@ -481,15 +414,8 @@ def series(name: str) -> Call[SeriesAnswer]:
 def rank_many(name: str, requests: Sequence[Wanted]) -> Call[list[RankAnswer | RankloopError]]:
     """Return several lists to show, all of which are written to the disk together.
 
-    Parameters
-    ----------
-    requests : sequence of dict
-        For each list the arguments that `rank` takes, such as `decision_id`, `items` and `features`.
-
-    Returns
-    -------
-    list of RankAnswer or RankloopError
-        For each request, in order, the list; or the error, where something is wrong with that request alone.
+    Each of `requests` has the arguments that `rank` takes, such as `decision_id`, `items` and `features`. Where
+    something is wrong with one request alone, the error stands in the place of its list.
     """
     bodies = [{"decision_id": new_id(), **one, "features": packed(one.get("features"))} for one in requests]
     return Call("POST", _of(name, "rank"), _lists_or_errors, json_bytes(bodies))
@@ -520,26 +446,8 @@ def change_policy(
 ) -> Call[EventAnswer]:
     """Change the policy of a ranker, for lists from then on; what is left out stays.
 
-    Parameters
-    ----------
-    deadline_seconds : float, optional
-        How long feedback on a list is waited for.
-    late : {"ignore", "learn"}, optional
-        What is done with feedback after the deadline.
-    answers : {"first", "last", "sum", "union"}, optional
-        Which of several answers to one list counts.
-    degraded : bool, optional
-        Whether lists are shown while the store cannot be written to.
-    holdout : float, optional
-        The share of requests with a baseline that always get it.
-    exploration_cap : float, optional
-        The largest share of lists that may explore; 1 for all of them.
-    displacement : int, optional
-        How many positions an item may stand from its place in the baseline, at most; 0 for any number.
-    gather_seconds : float, optional
-        How long clicks that come one by one are gathered; 0 where the first of them is the answer.
-    event_id : str, optional
-        The ID of the change; made here where it is left out.
+    `deadline_seconds`, `late`, `answers`, `degraded`, `holdout`, `exploration_cap`, `displacement` and `gather_seconds`
+    are as in `Policy`. `event_id`: the ID of the change; made here where it is left out.
     """
     body = {
         "deadline_seconds": deadline_seconds,
@@ -556,28 +464,14 @@ def change_policy(
 
 
 def explain(name: str, decision_id: str) -> Call[ExplainAnswer]:
-    """Return why each item of a list stood where it stood.
-
-    Parameters
-    ----------
-    decision_id : str
-        The ID of the decision.
-
-    Returns
-    -------
-    ExplainAnswer
-        A reason for each item, as data and in words.
-    """
+    """Return why each item of the list with a `decision_id` stood where it stood, as data and in words."""
     return _get(_of(name, "explain", decision_id), ExplainAnswer)
 
 
 def promote(name: str, share: float = 1.0) -> Call[EventAnswer]:
-    """Let the ranker's lists be shown to a share of the requests with a baseline, the holdout aside.
+    """Let the ranker's lists be shown to a `share` of the requests with a baseline, the holdout aside.
 
-    Parameters
-    ----------
-    share : float, optional
-        The share, from 0 to 1; 0 sends the ranker back to learning beside the baseline.
+    A share of 0 sends the ranker back to learning beside the baseline.
     """
     return _post(_of(name, "promote"), EventAnswer, {"share": share, "event_id": new_id()})
 
@@ -591,21 +485,13 @@ def import_lists(
     last: bool = True,
     source: str = "",
 ) -> Call[ImportAnswer]:
-    """Let a ranker learn from lists that something else has shown, all of them or none.
+    """Let a ranker learn from `lists` that something else has shown, all of them or none.
 
-    Parameters
-    ----------
-    lists : sequence of dict
-        Each with `items`, best position first, and `clicks` or `relevance`, a number for each item; `propensities`,
-        the probability with which each was shown where it was, and `features`, a row for each, where they are known.
-    history : str, optional
-        What the import is called; the same again changes nothing. Derived from the lists where it is left out.
-    part : int, optional
-        The number of this part, from 1, where the lists are too many for one request.
-    last : bool, optional
-        Whether no part follows; the ranker learns then, and not before.
-    source : str, optional
-        Where they are from, in words.
+    Each has `items`, best position first, and `clicks` or `relevance`, a number for each item; `propensities`, the
+    probability with which each was shown where it was, and `features`, a row for each, where they are known.
+    `history`: what the import is called; the same again changes nothing; derived from the lists where it is left out.
+    Where they are too many for one request, `part` counts from 1, and the ranker learns when the `last` has come.
+    `source`: where they are from, in words.
     """
     body = {"lists": list(lists), "part": part, "last": last, "source": source, "history": history}
     return _post(_of(name, "import"), ImportAnswer, body)
@@ -622,20 +508,9 @@ def import_state(
 ) -> Call[ImportAnswer]:
     """Let a ranker that has learnt nothing yet begin with the state of another one, such as one of a simulation.
 
-    Parameters
-    ----------
-    name : str
-        The ranker, with the same algorithm and parameters.
-    arrays : mapping of str to array
-        The state, as `Ranker.state_arrays` gives it.
-    rounds : int
-        How many rounds that ranker has learnt from.
-    items : sequence of str, optional
-        The names of its items, in the order in which it numbers them; left out where each request brings its own.
-    history : str, optional
-        What the import is called; the same again changes nothing. Derived from the state where it is left out.
-    source : str, optional
-        Where it is from, in words.
+    `arrays`: the state, as `Ranker.state_arrays` gives it, of a ranker with the same algorithm and parameters, which
+    has learnt from `rounds` rounds. `items`: the names of its items, in the order in which it numbers them; left out
+    where each request brings its own. `history` and `source` are as of `import_lists`.
     """
     state = {
         "arrays": {name: saved_array(value) for name, value in arrays.items()},
@@ -643,3 +518,73 @@ def import_state(
         "items": list(items),
     }
     return _post(_of(name, "import"), ImportAnswer, {"state": state, "source": source, "history": history})
+
+
+# The bodies of requests: JSON, with features as packed float32.
+
+
+class SupportsArray(Protocol):
+    """An array of NumPy, or anything that NumPy can read: tensors, data frames."""
+
+    def __array__(self) -> Any: ...
+
+
+def saved_array(value: SupportsArray) -> dict[str, Any]:
+    """An array of a ranker's state as little-endian bytes."""
+    given = value.__array__()
+    plain = given.astype(given.dtype.newbyteorder("<"))
+    data = base64.b64encode(plain.tobytes()).decode()
+    return {"dtype": plain.dtype.str, "shape": list(plain.shape), "data": data}
+
+
+def json_bytes(body: object) -> bytes:
+    """The body of a request; ValueError with the field where a number in it is not finite."""
+    try:
+        return _written(body)
+    except ValueError:
+        for part in body if isinstance(body, list) else [body]:
+            _check_finite(part)
+        raise
+
+
+def _written(body: object) -> bytes:
+    return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_plain).encode()
+
+
+def _check_finite(part: object) -> None:
+    for name, value in part.items() if isinstance(part, dict) else ():
+        try:
+            _written(value)
+        except ValueError:
+            raise ValueError(f"{name} must be finite, got {value!r:.60}") from None
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"JSON cannot hold {value!r:.60}, a {type(value).__name__}")
+
+
+def packed(features: Sequence[Sequence[float]] | SupportsArray | None) -> dict[str, Any] | None:
+    """Features as packed float32; ValueError where they are no matrix of finite numbers."""
+    if features is None:
+        return None
+    values = array.array("f")
+    if hasattr(features, "__array__"):
+        matrix = features.__array__().astype("f4")  # NumPy's own, which need not be imported for it
+        shape = tuple(matrix.shape)
+        values.frombytes(matrix.tobytes())
+    else:
+        rows = [list(row) for row in features]
+        shape = (len(rows), *{len(row) for row in rows})
+        for row in rows:
+            values.extend(row)
+    if len(shape) != 2:
+        raise ValueError(f"features must be items x features, with rows of one length; got {shape}")
+    if not all(map(math.isfinite, values)):
+        raise ValueError("features must be finite numbers of float32")
+    if sys.byteorder == "big":
+        values.byteswap()
+    return {"shape": shape, "data": base64.b64encode(values.tobytes()).decode()}

@@ -1,38 +1,33 @@
-"""The application: Starlette for the routes, but for the calls that come by the thousand, which need no search."""
+"""The application: Starlette for the routes, but for the calls that come by the thousand, which need no search.
+
+With them the page, and the numbers for Prometheus.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from importlib import resources
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from rankloop.serving.admission import Forbidden, RequestError
 from rankloop.serving.api import ErrorAnswer, ErrorBody
 from rankloop.serving.auth import Access, Guard, Permission
-from rankloop.serving.dashboard.routes import page_routes
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Forbidden, RequestError
-from rankloop.serving.http.endpoints import (
-    ENDPOINTS,
-    EndpointApp,
-    Receive,
-    Scope,
-    Send,
-    check_name,
-    error_headers,
-    headers_of,
-    peer_of,
-    receive_body,
-)
-from rankloop.serving.http.metrics import exposition, remarks
-from rankloop.serving.http.openapi import describe
+from rankloop.serving.housekeeping import KINDS as ALERTS
+from rankloop.serving.http import endpoints
 from rankloop.serving.http.stream import EXPORTS, Broadcast
 from rankloop.serving.webhooks import HEADER, Webhooks
 
@@ -51,11 +46,11 @@ class App:
         self.webhooks = Webhooks()
         rate = engine.limits.requests_per_second
         self._guard = Guard(self.access, host=host, requests_per_second=rate)
-        self._description = msgspec.json.encode(describe())
+        self._description = msgspec.json.encode(endpoints.describe())
         routes: list[BaseRoute] = []
-        self._about_one: dict[str, EndpointApp] = {}  # what a POST about one ranker does
-        for endpoint in ENDPOINTS:
-            endpoint_app = EndpointApp(endpoint, engine, self._guard)
+        self._about_one: dict[str, endpoints.EndpointApp] = {}  # what a POST about one ranker does
+        for endpoint in endpoints.ENDPOINTS:
+            endpoint_app = endpoints.EndpointApp(endpoint, engine, self._guard)
             path = endpoint.path.replace("{decision_id}", "{decision_id:path}").replace(
                 "{item}", "{item:path}"
             )
@@ -70,7 +65,7 @@ class App:
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
             Route("/openapi.json", self._openapi),
-            *page_routes(),
+            *_page_routes(),
         ]
         self._starlette = Starlette(
             routes=routes,
@@ -78,8 +73,9 @@ class App:
             exception_handlers={HTTPException: _http_error, RequestError: _request_error},
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
+    async def __call__(
+        self, scope: endpoints.Scope, receive: endpoints.Receive, send: endpoints.Send
+    ) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(_PREFIX):
             name, _, action = scope["path"][len(_PREFIX) :].partition("/")
             endpoint = self._about_one.get(action)
@@ -112,7 +108,7 @@ class App:
         caller = self._may_read(request, ranker)
         if ranker is not None:
             await self.engine.find(ranker)
-        headers = headers_of(request.scope)
+        headers = endpoints.headers_of(request.scope)
         messages = self.broadcast.listen(
             ranker, caller, lambda: self._guard.still_permits(headers, "reader", ranker)
         )
@@ -139,18 +135,21 @@ class App:
         return StreamingResponse(_after(first, pieces), media_type=media_type, headers=headers)
 
     async def _webhook(self, request: Request) -> Response:
-        headers, limits = headers_of(request.scope), self.engine.limits
+        headers, limits = endpoints.headers_of(request.scope), self.engine.limits
         ranker, name = request.path_params["name"], request.path_params["hook"]
         signature = headers.get(HEADER.encode(), b"").decode("latin-1")
         hook, secret = self.webhooks.find(self.engine, ranker, name, signature)
-        body = await receive_body(headers, request.receive, limits.body_bytes, seconds=limits.body_seconds)
+        # Whether the signature fits is known at the end of the body only: whoever made one up may send so much.
+        body = await endpoints.receive_body(
+            headers, request.receive, limits.webhook_bytes, seconds=limits.body_seconds
+        )
         answer = await self.webhooks.take(self.engine, hook, secret, signature, body)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
-        headers = headers_of(request.scope)
-        caller = self._guard.check(headers, "reader", peer=peer_of(request.scope), ranker=ranker)
-        check_name(ranker)
+        headers = endpoints.headers_of(request.scope)
+        caller = self._guard.check(headers, "reader", peer=endpoints.peer_of(request.scope), ranker=ranker)
+        endpoints.check_name(ranker)
         return caller
 
     def _may_read_all(self, request: Request) -> None:
@@ -168,7 +167,7 @@ class App:
 
     def _remarks(self, request: Request) -> list[str]:
         """What is not as usual: for readers in words, for others how much there is."""
-        found = remarks(self.engine)
+        found = self.engine.remarks()
         try:
             self._may_read_all(request)
         except RequestError:
@@ -198,9 +197,132 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _request_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestError):
         raise error
-    return _error(error.status, error.code, error.message, error_headers(error), error.field)
+    return _error(error.status, error.code, error.message, endpoints.error_headers(error), error.field)
 
 
 def _error(status: int, code: str, message: str, headers: Any = None, field: str | None = None) -> Response:
     body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message, field)))
     return Response(body, status, headers, "application/json")
+
+
+# The page at `/`, the one about the API at `/docs`, and their files, which use the public API only.
+
+_KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+# Nothing from elsewhere, nothing inline, no frames: a name that somebody gave to an item can never become code.
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+def _page_routes() -> list[BaseRoute]:
+    files = {
+        entry.name: (entry.read_bytes(), _KINDS[kind])
+        for entry in resources.files("rankloop.serving.dashboard").iterdir()
+        if (kind := entry.name.rpartition(".")[2]) in _KINDS
+    }
+    tags = {
+        name: f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"' for name, (body, _) in files.items()
+    }
+
+    async def serve(request: Request) -> Response:
+        first = "docs.html" if request.url.path == "/docs" else "index.html"
+        name = request.path_params.get("file", first)
+        if name not in files:
+            raise HTTPException(404, "there is no such page")
+        (body, kind), headers = files[name], _HEADERS | {"etag": tags[name]}
+        if request.headers.get("if-none-match") == tags[name]:
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type=kind, headers=headers)
+
+    return [Route(path, serve) for path in ("/", "/docs", "/page/{file}")]
+
+
+# Numbers for Prometheus, gathered on request: serving keeps plain integers at no further cost.
+
+
+class _Collector:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        engine, commit = self._engine, self._engine.commit
+        of_database = "Jumps of the database's clock since the store was made"
+        for name, text, value in (
+            ("rankloop_commits", "Batches that were made durable", commit.batches),
+            ("rankloop_events", "Events that were made durable", commit.events),
+            ("rankloop_commit_seconds", "Seconds spent on making batches durable", commit.seconds),
+            ("rankloop_clock_jumps", "Jumps of this machine's clock since the start", engine.clock.jumps),
+            ("rankloop_database_clock_jumps", of_database, engine.store.clock_jumps),
+        ):
+            yield CounterMetricFamily(name, text, value=value)
+        for name, text, value in (
+            ("rankloop_waiting", "Events that wait for the disk", commit.waiting),
+            ("rankloop_ready", "Whether it can rank and write", float(engine.trouble is None)),
+            ("rankloop_cache_bytes", "Lists at hand, of all rankers", engine.loaded.cache.n_bytes),
+            ("rankloop_clock_offset_seconds", "This machine's clock minus the log's", engine.clock.offset),
+            (
+                "rankloop_degraded_waiting",
+                "Lists shown without the store, not logged yet",
+                len(engine.degraded),
+            ),
+        ):
+            yield GaugeMetricFamily(name, text, value=value)
+        counts = CounterMetricFamily(
+            "rankloop_ranker_events", "What happened, by kind", labels=["ranker", "kind"]
+        )
+        gauges = {
+            name: GaugeMetricFamily(f"rankloop_{name}", text, labels=["ranker", *labels])
+            for name, text, *labels in (
+                ("model_seq", "How far the state has folded the log"),
+                ("rounds", "Rounds that the present state has learnt from"),
+                ("parked", "Feedback that waits for its decision"),
+                ("snapshot_seq", "The seq of the newest snapshot"),
+                (
+                    "estimate",
+                    "Mean value of a shown list, where its bounds say something",
+                    "measure",
+                    "bound",
+                ),
+                ("alert", "Whether something is not as it should be", "alert"),
+                (
+                    "lift",
+                    "Mean reward of the ranker's lists less that of the baseline's at the same time",
+                    "bound",
+                ),
+            )
+        }
+        for served in engine.rankers.values():
+            name, fold = served.name, served.fold
+            for kind, count in msgspec.structs.asdict(fold.counts).items():
+                counts.add_metric([name, kind], count)
+            gauges["model_seq"].add_metric([name], fold.applied)
+            gauges["rounds"].add_metric([name], fold.rounds)
+            gauges["parked"].add_metric([name], sum(map(len, fold.parked.values())))
+            gauges["snapshot_seq"].add_metric([name], served.snapshot_seq)
+            for kind in ALERTS:
+                gauges["alert"].add_metric([name, kind], (name, kind) in engine.housekeeping.alerts.active)
+            intervals: list[tuple[str, list[str], Any]] = [("lift", [], fold.trial.lift())]
+            intervals += [("estimate", [one], fold.estimates.value(one)) for one in fold.estimates.measures]
+            for family, labels, found in intervals:
+                for bound in () if found is None else ("mean", "low", "high"):
+                    gauges[family].add_metric([name, *labels, bound], getattr(found, bound))
+        yield from (counts, *gauges.values())
+
+
+def exposition(engine: Engine) -> bytes:
+    """The text that Prometheus reads."""
+    registry = CollectorRegistry()
+    registry.register(_Collector(engine))
+    text: bytes = generate_latest(registry)
+    return text

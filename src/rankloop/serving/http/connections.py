@@ -91,7 +91,6 @@ class Connections:
         return None
 
     def forget(self, connection: Connection) -> None:
-        """It is closed."""
         self.open.discard(connection)
         address = connection.peer[0]
         self.per_address[address] -= 1
@@ -129,7 +128,6 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ("", 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A caller connected."""
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
@@ -143,7 +141,6 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(status)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
         self._table.forget(self)
         self._server.connection_lost(exc)
 
@@ -153,7 +150,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._table.scratch[: _SLICE if known is None else min(_PIECE, known)]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came."""
         data = bytes(self._table.scratch[:nbytes])
         if self._state in ("answer", "turn"):
             self._held += data
@@ -162,16 +158,13 @@ class Connection(asyncio.BufferedProtocol):
             self._take(data)
 
     def eof_received(self) -> bool | None:
-        """The caller sends no more."""
         return self._server.eof_received()
 
     def pause_writing(self) -> None:
-        """The caller does not read."""
         self._stalled = self._loop.time()
         self._server.pause_writing()
 
     def resume_writing(self) -> None:
-        """The caller reads again."""
         self._stalled = None
         self._server.resume_writing()
 
@@ -233,7 +226,6 @@ class Connection(asyncio.BufferedProtocol):
             self._state = "answer"
 
     def end(self) -> None:
-        """The request was answered."""
         if self._state == "answer":
             self._go_on_soon("turn")
         elif self._state == "body":

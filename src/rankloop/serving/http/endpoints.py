@@ -6,7 +6,7 @@ The key is checked before a body is read, always. A body is decoded once, into t
 from __future__ import annotations
 
 import asyncio
-import functools
+import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -15,24 +15,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from rankloop import __version__
+from rankloop.serving import admission, views
 from rankloop.serving import api as m
-from rankloop.serving import explain, views
 from rankloop.serving.auth import Guard, Permission
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import (
-    Conflict,
-    Malformed,
-    NotFound,
-    RequestError,
-    TooLarge,
-    TooSlow,
-    Unauthorized,
-    Unavailable,
-    Unsupported,
-)
 from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportRequest, import_history
-from rankloop.serving.http.metrics import notices
 from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.messages import tracing
 from rankloop.serving.stores.contract import StoreError
@@ -52,7 +41,6 @@ _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 _NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
 _LONGEST_NAME = 64  # characters of a ranker's name
-_REMEMBERED_BYTES = 200  # of headers whose meaning is remembered
 
 
 class Parameters(dict[str, str]):
@@ -81,7 +69,6 @@ class Endpoint(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What it does, in a few words."""
         return (self.handle.__doc__ or "").rstrip(".")
 
 
@@ -108,11 +95,9 @@ class EndpointApp:
             self._from_msgpack = msgspec.msgpack.Decoder(endpoint.request).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
         await self.serve(scope, receive, send, scope["path_params"])
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, names: dict[str, str]) -> None:
-        """Answer one request; `names` are those in its path."""
         headers = headers_of(scope)
         form = form_of(headers)
         endpoint, limits = self._endpoint, self._engine.limits
@@ -157,25 +142,25 @@ class EndpointApp:
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
         for name in query:
             if name not in {one for one, _ in known}:
-                raise RequestError(f"there is no {name!r} here", field=name)
+                raise admission.RequestError(f"there is no {name!r} here", field=name)
         return query
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
         if sent not in _SPOKEN:
-            raise Unsupported("Content-Type must be application/json or application/msgpack")
+            raise admission.Unsupported("Content-Type must be application/json or application/msgpack")
         if sent == _JSON:
             return decoded(self._from_json, body or b"{}")
         return decoded(self._from_msgpack, body or b"\x80")
 
 
-class _Internal(RequestError):
-    status, code = 500, "internal"
+class _Internal(admission.RequestError, status=500, code="internal"):
+    pass
 
 
 def check_name(ranker: str | None) -> None:
     """`NotFound` for a name that no ranker can have, before anything looks for it or keeps it."""
     if ranker is not None and len(ranker) > _LONGEST_NAME:
-        raise NotFound(f"there is no ranker {ranker[:_LONGEST_NAME]!r}...")
+        raise admission.NotFound(f"there is no ranker {ranker[:_LONGEST_NAME]!r}...")
 
 
 def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
@@ -185,17 +170,17 @@ def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
     except msgspec.ValidationError as error:
         inside, named = _FIELD.search(str(error)), _NAMED.search(str(error))
         parts = [part[1] for part in (inside, named) if part and part[1]]
-        raise RequestError(_FIELD.sub("", str(error)), field=".".join(parts) or None) from None
+        raise admission.RequestError(_FIELD.sub("", str(error)), field=".".join(parts) or None) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Malformed(f"the body cannot be read: {error}") from None
+        raise admission.Malformed(f"the body cannot be read: {error}") from None
 
 
-def as_request_error(error: Exception, what: str) -> RequestError:
+def as_request_error(error: Exception, what: str) -> admission.RequestError:
     """What a caller is told of an error in `what`; one that nobody expected is logged."""
-    if isinstance(error, RequestError):
+    if isinstance(error, admission.RequestError):
         return error
     if isinstance(error, StoreError | TimeoutError):
-        return Unavailable(str(error) or "the store did not answer in time")
+        return admission.Unavailable(str(error) or "the store did not answer in time")
     _log.error("%s failed", what, exc_info=error)
     return _Internal("internal error; the service's log has the details")
 
@@ -213,19 +198,10 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 def form_of(headers: dict[bytes, bytes]) -> Form:
     """How a request with these headers is written, and how it is answered."""
-    content_type, accept = headers.get(b"content-type", b""), headers.get(b"accept", b"*/*")
-    if len(content_type) + len(accept) > _REMEMBERED_BYTES:
-        return _form(content_type, accept)
-    return _known_form(content_type, accept)
-
-
-def _form(content_type: bytes, accept: bytes) -> Form:
-    sent, accept = content_type.split(b";")[0].strip().lower(), accept.lower()
+    sent = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    accept = headers.get(b"accept", b"*/*").lower()
     packed = any(kind in accept for kind in _MSGPACK) or (b"json" not in accept and sent in _MSGPACK)
     return Form(sent, packed)
-
-
-_known_form = functools.lru_cache(maxsize=256)(_form)
 
 
 async def receive_body(
@@ -234,7 +210,7 @@ async def receive_body(
     """The body, as long as it is neither too long nor too slow."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
-        raise TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
+        raise admission.TooLarge(f"a body may have {most} bytes, this one says {int(length)}")
     body, is_whole = await _part(receive)  # how long this may take, the server's connections say
     if is_whole and len(body) <= most:
         return body
@@ -246,9 +222,9 @@ async def receive_body(
                 parts.append(body)
                 size += len(body)
     except TimeoutError:
-        raise TooSlow(f"the body did not arrive within {seconds:g} s") from None
+        raise admission.TooSlow(f"the body did not arrive within {seconds:g} s") from None
     if size > most:
-        raise TooLarge(f"a body may have {most} bytes, this one has more")
+        raise admission.TooLarge(f"a body may have {most} bytes, this one has more")
     return b"".join(parts)
 
 
@@ -256,7 +232,7 @@ async def _part(receive: Receive) -> tuple[bytes, bool]:
     """The next part of a body, and whether it is the last."""
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise Malformed("the caller closed the connection")
+        raise admission.Malformed("the caller closed the connection")
     return message.get("body", b""), not message.get("more_body", False)
 
 
@@ -267,17 +243,17 @@ async def send_bytes(send: Send, status: int, body: bytes, kind: bytes, more: He
     await send({"type": "http.response.body", "body": body})
 
 
-def error_headers(error: RequestError) -> dict[str, str]:
+def error_headers(error: admission.RequestError) -> dict[str, str]:
     """What a caller is told about trying again."""
     more: dict[str, str] = {}
     if error.retry_after is not None:
         more["retry-after"] = str(error.retry_after)
-    if isinstance(error, Unauthorized):
+    if isinstance(error, admission.Unauthorized):
         more["www-authenticate"] = "Bearer"
     return more
 
 
-async def send_error(send: Send, error: RequestError, *, packed: bool = False) -> None:
+async def send_error(send: Send, error: admission.RequestError, *, packed: bool = False) -> None:
     """Send an error in the common form."""
     answer = m.ErrorAnswer(m.ErrorBody(error.code, error.message, error.field))
     more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
@@ -306,6 +282,36 @@ def _endpoint(
     return add
 
 
+def _plain_call(
+    action: str, role: str, call: Callable[[Engine, str, Any], Awaitable[Any]], summary: str
+) -> None:
+    """Serve a method of the engine that takes a ranker's name and a request, whose types are those of the bodies."""
+
+    async def handle(engine: Engine, parameters: Parameters, body: Any) -> Any:
+        return await call(engine, parameters["name"], body)
+
+    handle.__name__, handle.__doc__ = action, summary
+    hints = get_type_hints(call, include_extras=True)
+    ENDPOINTS.append(Endpoint("POST", f"{_RANKER}/{action}", role, handle, hints["request"], hints["return"]))
+
+
+for _action in (
+    ("activate", "events", Engine.activate, "Report that the list was shown"),
+    ("items", "admin", Engine.change_items, "Add or retire items"),
+    ("freeze", "admin", Engine.freeze, "Freeze or resume learning"),
+    (
+        "promote",
+        "admin",
+        Engine.promote,
+        "Show the ranker's lists to a share of the requests with a baseline",
+    ),
+    ("rollback", "admin", Engine.rollback, "Roll back to a snapshot"),
+    ("policy", "admin", Engine.change_policy, "Change the policy for lists from now on"),
+    ("reset", "admin", Engine.reset, "Begin anew"),
+):
+    _plain_call(*_action)
+
+
 @_endpoint("POST", "/v1/rankers", "admin")
 async def _create(engine: Engine, parameters: Parameters, body: m.CreateRequest) -> m.RankerAnswer:
     """Create a ranker."""
@@ -319,7 +325,7 @@ async def _rankers(engine: Engine, parameters: Parameters, body: None) -> m.Rank
     """All rankers."""
     mine = [served for served in await engine.find_all() if parameters.caller.covers(served.name)]
     answers = [await views.ranker_answer(served) for served in mine]
-    return m.RankersAnswer(answers, [] if parameters.caller.rankers else notices(engine))
+    return m.RankersAnswer(answers, [] if parameters.caller.rankers else engine.notices())
 
 
 @_endpoint("GET", _RANKER, "reader")
@@ -344,12 +350,6 @@ async def _rank(
     return await engine.rank(parameters["name"], body)
 
 
-@_endpoint("POST", f"{_RANKER}/activate", "events")
-async def _activate(engine: Engine, parameters: Parameters, body: m.ActivateRequest) -> m.EventAnswer:
-    """Report that the list was shown."""
-    return await engine.activate(parameters["name"], body)
-
-
 @_endpoint("POST", f"{_RANKER}/feedback", "events")
 async def _feedback(
     engine: Engine, parameters: Parameters, body: m.FeedbackRequest | list[m.FeedbackRequest]
@@ -359,53 +359,17 @@ async def _feedback(
         return await engine.feedback(parameters["name"], body)
     (answer,) = await engine.feedback(parameters["name"], [body])
     if answer.status == "conflict":
-        raise Conflict(
+        raise admission.Conflict(
             f"decision {body.decision_id!r} has another answer already, or the event id is taken (row {answer.seq})",
             field="event_id",
         )
     return answer
 
 
-@_endpoint("POST", f"{_RANKER}/items", "admin")
-async def _items(engine: Engine, parameters: Parameters, body: m.ItemsRequest) -> m.EventAnswer:
-    """Add or retire items."""
-    return await engine.change_items(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/freeze", "admin")
-async def _freeze(engine: Engine, parameters: Parameters, body: m.FreezeRequest) -> m.EventAnswer:
-    """Freeze or resume learning."""
-    return await engine.freeze(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/promote", "admin")
-async def _promote(engine: Engine, parameters: Parameters, body: m.PromoteRequest) -> m.EventAnswer:
-    """Show the ranker's lists to a share of the requests with a baseline."""
-    return await engine.promote(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/rollback", "admin")
-async def _rollback(engine: Engine, parameters: Parameters, body: m.RollbackRequest) -> m.EventAnswer:
-    """Roll back to a snapshot."""
-    return await engine.rollback(parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/policy", "admin")
-async def _policy(engine: Engine, parameters: Parameters, body: m.PolicyRequest) -> m.EventAnswer:
-    """Change the policy for lists from now on."""
-    return await engine.change_policy(parameters["name"], body)
-
-
 @_endpoint("POST", f"{_RANKER}/import", "admin")
 async def _import(engine: Engine, parameters: Parameters, body: ImportRequest) -> m.ImportAnswer:
     """Learn from history: lists shown elsewhere, or a state."""
     return await import_history(engine, parameters["name"], body)
-
-
-@_endpoint("POST", f"{_RANKER}/reset", "admin")
-async def _reset(engine: Engine, parameters: Parameters, body: m.ResetRequest) -> m.EventAnswer:
-    """Begin anew."""
-    return await engine.reset(parameters["name"], body)
 
 
 @_endpoint("GET", f"{_RANKER}/decisions/{{decision_id}}", "reader")
@@ -417,7 +381,7 @@ async def _decision(engine: Engine, parameters: Parameters, body: None) -> m.Dec
 @_endpoint("GET", f"{_RANKER}/explain/{{decision_id}}", "reader")
 async def _explain(engine: Engine, parameters: Parameters, body: None) -> m.ExplainAnswer:
     """Why each item of a list stood where it stood."""
-    return await explain.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
+    return await views.explain_answer(await engine.find(parameters["name"]), parameters["decision_id"])
 
 
 @_endpoint("GET", f"{_RANKER}/decisions", "reader")
@@ -506,3 +470,123 @@ async def _events(engine: Engine, parameters: Parameters, body: None) -> m.Event
 async def _dead_letters(engine: Engine, parameters: Parameters, body: None) -> m.DeadLettersAnswer:
     """Dead letters: feedback that could not be used."""
     return views.dead_letters_answer(await engine.find(parameters["name"]))
+
+
+# The OpenAPI description, made from the same table and the same types that serve and check.
+
+
+_ERRORS = {
+    400: "The body cannot be read",
+    401: "A key is needed",
+    403: "The key's role does not allow this",
+    404: "Not found",
+    405: "Not with this method",
+    408: "The body did not arrive in time",
+    409: "The ID is used for something else",
+    413: "Too large",
+    415: "Not JSON and not msgpack",
+    422: "The request is well-formed but not valid",
+    429: "Too busy: try again after Retry-After seconds",
+    503: "The store cannot write now",
+}
+_SECTION = re.compile(r"\n+Parameters\n-+\n")
+_DOCUMENTED = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", re.MULTILINE)
+_PLAIN = {
+    "/livez": "The process is running",
+    "/readyz": "It can rank and write",
+    "/metrics": "Numbers for Prometheus",
+}
+
+
+def describe() -> dict[str, Any]:
+    """The whole description."""
+    types = [m.ErrorAnswer]
+    for endpoint in ENDPOINTS:
+        types += [one for one in (endpoint.request, endpoint.answer) if one is not None]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for component in components.values():
+        _describe_fields(component)
+    schema_of = {repr(one): schema for one, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
+    for path, summary in _PLAIN.items():
+        paths[path] = {
+            "get": {
+                "summary": summary,
+                "operationId": path.strip("/"),
+                "security": [],
+                "responses": {
+                    "200": {
+                        "description": summary,
+                        "content": {"text/plain": {"schema": {"type": "string"}}},
+                    },
+                    **{str(code): _error(code) for code in (401, 403, 405, 503)},
+                },
+            }
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rankloop",
+            "version": __version__,
+            "description": "Request a list, show it, and report the feedback; the ranker learns from it.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _describe_fields(component: dict[str, Any]) -> None:
+    """Let what a docstring says of its fields stand beside them."""
+    text, *section = _SECTION.split(inspect.cleandoc(component.get("description", "")), maxsplit=1)
+    component["description"] = text
+    for names, words in _DOCUMENTED.findall("".join(section)):
+        for name in names.split(", "):
+            component["properties"][name]["description"] = " ".join(words.split())
+
+
+def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "description": f"Needs the role {endpoint.role} where there are keys.",
+        "operationId": endpoint.handle.__name__.strip("_"),
+        "responses": {
+            "200": {"description": "Done", "content": _content(schema_of[repr(endpoint.answer)])},
+            **{str(code): _error(code) for code in _ERRORS},
+        },
+    }
+    if endpoint.method == "POST" and endpoint.path == "/v1/rankers":
+        told["responses"]["201"] = {
+            "description": "Made",
+            "content": _content(schema_of[repr(endpoint.answer)]),
+        }
+    if endpoint.request is not None:
+        told["requestBody"] = {"required": True, "content": _content(schema_of[repr(endpoint.request)])}
+    names = re.findall(r"\{(\w+)\}", endpoint.path)
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in names
+    ]
+    parameters += [
+        {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in endpoint.query
+    ]
+    if parameters:
+        told["parameters"] = parameters
+    return told
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}, "application/msgpack": {"schema": schema}}
+
+
+def _error(code: int) -> dict[str, Any]:
+    return {
+        "description": _ERRORS[code],
+        "content": _content({"$ref": "#/components/schemas/ErrorAnswer"}),
+    }

@@ -19,32 +19,17 @@ import msgspec
 
 from rankloop.extras import MissingExtra
 from rankloop.serving import views
+from rankloop.serving.admission import Busy, RequestError
 from rankloop.serving.auth import EVERYTHING, Permission
 from rankloop.serving.engine import Engine
-from rankloop.serving.errors import Busy, RequestError
-from rankloop.serving.http.metrics import notices
-from rankloop.serving.log.export import answered_lists, export, positions
+from rankloop.serving.log.export import COLUMNS, answered_lists, export, positions
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
 
 _PAUSE = 0.25
 _HEARTBEAT = 5.0
-COLUMNS = (
-    "decision",
-    "seq",
-    "model_seq",
-    "at",
-    "item",
-    "position",
-    "click",
-    "relevance",
-    "propensity",
-    "explored",
-    "delay_seconds",
-    "context_erased",
-)
 _LISTS = 200  # lists in one piece of a table
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _PIECE_BYTES = 1 << 20  # of a file
 
 
@@ -57,11 +42,9 @@ class _Listener:
 
     @property
     def wants_all(self) -> bool:
-        """Whether it listens to all rankers."""
         return self._ranker is None
 
     def wants(self, ranker: str) -> bool:
-        """Whether news of this ranker are for this listener."""
         return self._ranker in (None, ranker) and self.caller.covers(ranker)
 
 
@@ -76,17 +59,14 @@ class Broadcast:
         self.closing = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to watch."""
         self._task = asyncio.create_task(self._watch())
 
     def release(self) -> None:
-        """Let all listeners go."""
         self.closing.set()
         for listener in self._listeners:
             listener.woken.set()
 
     async def stop(self) -> None:
-        """Let all go, and watch no longer."""
         self.release()
         if self._task is not None:
             self._task.cancel()
@@ -117,7 +97,6 @@ class Broadcast:
                     await engine.find(name)
 
     def _served(self) -> list[ServedRanker]:
-        """All rankers that are here."""
         return list(self._engine.rankers.values())
 
     async def _tell(self, served: ServedRanker) -> None:
@@ -134,7 +113,7 @@ class Broadcast:
             "ready": why is None,
             "why": why,
             "broken": engine.broken,
-            "notices": [] if caller.rankers else notices(engine),
+            "notices": [] if caller.rankers else engine.notices(),
             "waiting": engine.commit.waiting,
             "rankers": sum(map(caller.covers, engine.rankers)),
             "now": engine.now(),
@@ -148,18 +127,20 @@ class Broadcast:
         if len(self._listeners) >= self._engine.limits.streams:
             raise Busy(f"limit reached: {self._engine.limits.streams:,} streams")
         listener = _Listener(ranker, caller)
-        if listener.wants_all:
-            await self._engine.find_all()
-        for served in self._served():
-            if listener.wants(served.name):
-                listener.news[served.name] = await _message(served)
-        listener.woken.set()
         self._listeners.add(listener)
         try:
+            if listener.wants_all:
+                await self._engine.find_all()
+            for served in self._served():
+                if listener.wants(served.name):
+                    listener.news[served.name] = await _message(served)
+            listener.woken.set()
             yield b"retry: 1000\n\n" + self._health(caller)
-            while not self.closing.is_set() and may():
+            while True:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(listener.woken.wait(), _HEARTBEAT)
+                if self.closing.is_set() or not may():
+                    return
                 listener.woken.clear()
                 news, listener.news = listener.news, {}
                 yield b"".join(news.values()) or self._health(caller)
@@ -188,7 +169,7 @@ async def csv_rows(store: Store, ranker: str) -> AsyncIterator[bytes]:
 
 def _written(rows: list[dict[str, Any]]) -> bytes:
     text = io.StringIO()
-    csv.DictWriter(text, COLUMNS).writerows(
+    csv.DictWriter(text, list(COLUMNS)).writerows(
         {name: _plain(value) if isinstance(value, str) else value for name, value in row.items()}
         for row in rows
     )

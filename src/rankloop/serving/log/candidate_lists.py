@@ -267,7 +267,6 @@ class TrialSums(msgspec.Struct):
     difference: Watched = msgspec.field(default_factory=Watched)
 
     def promoted(self, seq: int, share: float) -> None:
-        """Row `seq` gives the ranker this share."""
         self.live = share
         self.shares.append((seq, share))
 

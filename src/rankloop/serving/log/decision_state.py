@@ -58,7 +58,6 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
 
     @property
     def n_shown(self) -> int:
-        """How many items were shown."""
         return len(self.decision.shown) // 4  # int32
 
     @property
@@ -89,7 +88,6 @@ class DecisionState(msgspec.Struct, gc=False, eq=False):
         self.n_heard += 1
 
     def activate(self) -> Outcome:
-        """The list was really shown."""
         if self.activated:
             return Outcome("duplicate")
         if self.expired:
@@ -223,7 +221,6 @@ class DecisionCache:
             self.remove(next(iter(self.kept)))
 
     def remove(self, key: tuple[int, str]) -> None:
-        """Let go of it, where it is there."""
         gone = self.kept.pop(key, None)
         if gone is not None:
             self.n_bytes -= gone.n_bytes + _OVERHEAD
@@ -232,30 +229,19 @@ class DecisionCache:
 class RecentDecisions:
     """The newest decisions, at hand; older ones are read from the store again when feedback on them arrives."""
 
-    def __init__(self, *, most_bytes: int = 32_000_000) -> None:
-        self._cache = DecisionCache(most_bytes)
+    def __init__(self, cache: DecisionCache | None = None) -> None:
+        self._cache = DecisionCache() if cache is None else cache
         self._owner = next(_owners)
 
     def __contains__(self, decision: str) -> bool:
         return (self._owner, decision) in self._cache.kept
 
     def get(self, decision: str) -> DecisionState | None:
-        """The decision, if it is at hand."""
         return self._cache.kept.get((self._owner, decision))
 
     def put(self, decision: str, state: DecisionState) -> None:
-        """Keep it, and let go of the oldest where there are too many."""
         self._cache.put((self._owner, decision), state)
 
-    def share(self, cache: DecisionCache) -> None:
-        """Keep them from now on in a cache that others use as well."""
-        mine = [(key, state) for key, state in self._cache.kept.items() if key[0] == self._owner]
-        self.clear()
-        self._cache = cache
-        for key, state in mine:
-            cache.put(key, state)
-
     def clear(self) -> None:
-        """Let go of all."""
         for key in [key for key in self._cache.kept if key[0] == self._owner]:
             self._cache.remove(key)

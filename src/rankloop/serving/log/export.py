@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from rankloop.base import Ranker, Ranking
 from rankloop.extras import require
-from rankloop.serving.adapters.registry import build, has_items
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import is_chosen
 from rankloop.serving.log.digests import check_row
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, learnt_rows, pages
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.reader import learnt_rows, pages
 from rankloop.serving.log.records import DEFAULTS, Config, Decision, Row, read_history, unpack
 from rankloop.serving.log.snapshots import config_fold
 from rankloop.serving.log.stored_features import (
@@ -33,9 +31,24 @@ from rankloop.serving.log.stored_features import (
     features_of,
 )
 from rankloop.serving.privacy import key_name
+from rankloop.serving.registry import build, has_items
 from rankloop.serving.stores.contract import Store
 
 _GROUP = 50_000  # rows in memory at once
+COLUMNS = {  # with Polars' names of their types
+    "decision": "String",
+    "seq": "Int64",
+    "model_seq": "Int64",
+    "at": "Datetime",
+    "item": "String",
+    "position": "Int32",
+    "click": "Int8",
+    "relevance": "Float64",
+    "propensity": "Float64",
+    "explored": "Boolean",
+    "delay_seconds": "Float64",
+    "context_erased": "Boolean",
+}
 
 
 class Answered(NamedTuple):
@@ -124,28 +137,10 @@ def follow_names(fold: Fold, row: Row) -> None:
 async def export(
     store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
 ) -> int:
-    """Write the positions of all lists that feedback came on to a Parquet file, with features where lists have them.
+    """Write the positions of all lists that feedback came on to a Parquet file; how many rows that were.
 
-    Parameters
-    ----------
-    store : Store
-        Where the log is.
-    ranker : str
-        Whose log.
-    path : Path
-        The file to write.
-    tell : callable, optional
-        Is told of each row that cannot be read; it is left out, and the rest is written.
-
-    Returns
-    -------
-    int
-        How many rows were written.
-
-    Raises
-    ------
-    ValueError
-        Where the file cannot be written.
+    Lists of features have theirs in it. tell: is told of each row that cannot be read; it is left out, and the rest is
+    written. ValueError where the file cannot be.
     """
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
@@ -154,20 +149,8 @@ async def export(
     require("polars", extra="data", for_="exporting to Parquet")
     import polars as pl
 
-    schema: dict[str, Any] = {
-        "decision": pl.String,
-        "seq": pl.Int64,
-        "model_seq": pl.Int64,
-        "at": pl.Datetime("ms", "UTC"),
-        "item": pl.String,
-        "position": pl.Int32,
-        "click": pl.Int8,
-        "relevance": pl.Float64,
-        "propensity": pl.Float64,
-        "explored": pl.Boolean,
-        "delay_seconds": pl.Float64,
-        "context_erased": pl.Boolean,
-    }
+    schema: dict[str, Any] = {name: getattr(pl, kind) for name, kind in COLUMNS.items()}
+    schema["at"] = pl.Datetime("ms", "UTC")
     has_features = not (await config_fold(store, ranker)).has_items
     if has_features:
         row = pl.List(pl.Float32)

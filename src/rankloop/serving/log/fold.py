@@ -1,25 +1,27 @@
-"""The state of a served ranker: a fold of its log, row by row. The same rows give the same state."""
+"""The state of a served ranker: a fold of its log, row by row. The same rows give the same state.
+
+All who read a log do it here: pages, rows with what folding them needs, and what a ranker learnt from each.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import heapq
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Ranker
-from rankloop.serving.adapters.estimates import Estimates, SavedEstimates
-from rankloop.serving.adapters.item_changes import carried, changed, check_change
-from rankloop.serving.adapters.registry import build, has_items
+from rankloop.serving import history_import
 from rankloop.serving.api import DeadLetter
+from rankloop.serving.estimates import Estimates, SavedEstimates
 from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
-from rankloop.serving.log import candidate_lists, guard_rails, imports, records
+from rankloop.serving.log import candidate_lists, guard_rails, records
 from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
@@ -27,24 +29,14 @@ from rankloop.serving.log.decision_state import (
     Outcome,
     RecentDecisions,
     RelatedRows,
+    replay_decision,
 )
-from rankloop.serving.log.digests import BadRow
-from rankloop.serving.log.fingerprint import check_same
+from rankloop.serving.log.digests import BadRow, check_row
 from rankloop.serving.log.guard_rails import check_rails
-from rankloop.serving.log.records import (
-    Config,
-    Counts,
-    Decision,
-    Learnt,
-    Policy,
-    PolicyHistory,
-    Row,
-    check_answers,
-    waiting_time,
-    without_items,
-)
 from rankloop.serving.log.stored_features import SavedFeatures, StoredFeatures, items_shown
+from rankloop.serving.registry import build, carried, changed, check_change, check_same, has_items
 from rankloop.serving.series import Series
+from rankloop.serving.stores.contract import Damaged, Store
 
 _DEAD_KEPT = 100
 _SHOWN = np.dtype("<i4")
@@ -64,16 +56,15 @@ class Parked(dict[str, list[tuple[int, int]]]):
 
     def __init__(self, saved: dict[str, list[tuple[int, int]]] | None = None) -> None:
         super().__init__({name: list(there) for name, there in (saved or {}).items()})
-        # The same as a heap: for each decision the time of the oldest, or of an older one that is gone.
-        self._waiting = sorted((there[0][1], name) for name, there in self.items())
+        # All of it as it came, with what is gone since.
+        self._came = deque(sorted((*one, name) for name, there in self.items() for one in there))
 
-    def add(self, row: Row) -> list[DeadLetter]:
+    def add(self, row: records.Row) -> list[DeadLetter]:
         """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
         decision = row.decision or ""
         there = self.setdefault(decision, [])
-        if not there:
-            heapq.heappush(self._waiting, (row.at, decision))
         there.append((row.seq, row.at))
+        self._came.append((row.seq, row.at, decision))
         if len(there) <= PARKED_PER_DECISION:
             return []
         return [DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")]
@@ -81,38 +72,38 @@ class Parked(dict[str, list[tuple[int, int]]]):
     def give_up(self, oldest: float) -> list[DeadLetter]:
         """What came before the time `oldest`, and waits no longer."""
         found = []
-        while self._waiting and self._waiting[0][0] < oldest:
-            decision = self._waiting[0][1]
+        while self._came and self._came[0][1] < oldest:
+            seq, at, decision = self._came.popleft()
             there = self.get(decision, [])
-            while there and there[0][1] < oldest:
-                found.append(DeadLetter(*there.pop(0), decision, "no such decision came"))
-            if there:
-                heapq.heapreplace(self._waiting, (there[0][1], decision))
-            else:
-                heapq.heappop(self._waiting)
-                self.pop(decision, None)
+            if there and there[0] == (seq, at):
+                found.append(DeadLetter(seq, at, decision, "no such decision came"))
+                del there[0]
+                if not there:
+                    del self[decision]
         return found
 
 
 class Saved(msgspec.Struct):
     """A whole fold, for a snapshot."""
 
-    config: Config
+    config: records.Config
     applied: int
     at: int
     generation: int
     catalogue: list[str]
     active: list[int]
-    learnt: Learnt
+    learnt: records.Learnt
     frozen: bool
     parked: dict[str, list[tuple[int, int]]]
     dead: list[DeadLetter]
-    counts: Counts
+    counts: records.Counts
     expire_cursor: int
     series: Series
     estimates: SavedEstimates
     items: SavedItemCounts | None = None  # snapshots from before there were counts have none
-    policies: tuple[Policy, list[tuple[int, str, Policy]]] | None = None  # likewise, before they could change
+    policies: tuple[records.Policy, list[tuple[int, str, records.Policy]]] | None = (
+        None  # likewise, before they could change
+    )
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
     gathering: dict[str, int] = {}
@@ -121,14 +112,14 @@ class Saved(msgspec.Struct):
 class Fold:
     """One ranker, as its log up to `applied` has made it."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: records.Config) -> None:
         self.config = config
         self.has_items = has_items(config.algorithm)
         if self.has_items and config.items is None:
             raise ValueError(f"{config.algorithm} needs items, got items={config.items!r}")
         if self.has_items and config.features is not None:
             raise ValueError(f"{config.algorithm} takes no features")
-        self.policies = PolicyHistory(config.policy)
+        self.policies = records.PolicyHistory(config.policy)
         self.recent = RecentDecisions()
         self.applied = self.at = self.generation = self.expire_cursor = 0
         self.link = b""  # of the row that was folded last
@@ -141,19 +132,19 @@ class Fold:
             str, int
         ] = {}  # lists whose clicks come one by one, and when they are to be learnt
         self.dead: deque[DeadLetter] = deque(maxlen=_DEAD_KEPT)
-        self.counts = Counts()
+        self.counts = records.Counts()
         self.series = Series()
         self.item_counts = ItemCounts()
-        self._handlers: dict[str, Callable[[Row, RelatedRows], Outcome]] = {
+        self._handlers: dict[str, Callable[[records.Row, RelatedRows], Outcome]] = {
             kind: getattr(self, f"_{kind}") for kind in records.KINDS
         }
         self._begin(config)
 
-    def _begin(self, config: Config) -> None:
-        self.config = config if self.has_items else without_items(config)
+    def _begin(self, config: records.Config) -> None:
+        self.config = config if self.has_items else records.without_items(config)
         self._set_active(self.config.items or [])
         self.ranker: Ranker = build(config, n_items=len(self.active))
-        check_answers(config.policy, self.ranker)
+        records.check_answers(config.policy, self.ranker)
         check_rails(config.policy, self.ranker, has_items=self.has_items)
         self.rounds = 0
         self.trial = TrialSums(since=self.applied + 1)
@@ -172,7 +163,6 @@ class Fold:
 
     @property
     def items(self) -> list[str]:
-        """The names of the present items, in the order in which they came."""
         return [self.catalogue[i] for i in self.active]
 
     @property
@@ -180,7 +170,7 @@ class Fold:
         """Whether no answer to a list that was seen means "no click", or a relevance of 0."""
         return self.ranker.feedback.kind == "clicks" or self.config.policy.silence == "zero"
 
-    def names(self, decision: Decision) -> list[str]:
+    def names(self, decision: records.Decision) -> list[str]:
         """What was shown, by name, best first."""
         if decision.stored is not None:
             return list(map(self.stored.names.__getitem__, items_shown(decision).tolist()))
@@ -197,7 +187,7 @@ class Fold:
         """What items of the catalogue are called by the ranker now; -1 where they were retired."""
         return self._place[numbers]
 
-    def fold(self, row: Row, related: RelatedRows) -> Outcome:
+    def fold(self, row: records.Row, related: RelatedRows) -> Outcome:
         """Take in the next row. Never fails: what cannot be used becomes a dead letter."""
         if row.seq != self.applied + 1:
             raise ValueError(f"rows must be folded in order: {self.applied} was the last, got {row.seq}")
@@ -215,24 +205,23 @@ class Fold:
         """Since when the oldest feedback waits for its decision; None where none waits."""
         return min((there[0][1] for there in self.parked.values()), default=None)
 
-    def _park(self, row: Row, related: RelatedRows) -> Outcome:
+    def _park(self, row: records.Row, related: RelatedRows) -> Outcome:
         self._bury_all(self.parked.add(row))
         related.early.setdefault(row.decision or "", []).append(row)
         return Outcome("parked")
 
-    def _bury(self, row: Row, why: str) -> Outcome:
+    def _bury(self, row: records.Row, why: str) -> Outcome:
         self._bury_all([DeadLetter(row.seq, row.at, row.decision or "", why)])
         return Outcome("unknown")
 
     def _bury_all(self, letters: list[DeadLetter]) -> None:
-        """Keep feedback that came to nothing."""
         self.counts.dead += len(letters)
         self.dead.extend(letters)
 
-    def _config(self, row: Row, related: RelatedRows) -> Outcome:
+    def _config(self, row: records.Row, related: RelatedRows) -> Outcome:
         return _ACCEPTED
 
-    def _decision(self, row: Row, related: RelatedRows) -> Outcome:
+    def _decision(self, row: records.Row, related: RelatedRows) -> Outcome:
         state = DecisionState.of(row, related.contents.get(row.seq))
         decision = state.decision
         related.states[row.event_id] = state
@@ -250,7 +239,7 @@ class Fold:
                     self._answer(early, state, at=row.at)
         return _ACCEPTED
 
-    def _activate(self, row: Row, related: RelatedRows) -> Outcome:
+    def _activate(self, row: records.Row, related: RelatedRows) -> Outcome:
         state = related.states.get(row.decision or "")
         if state is None:
             return Outcome("unknown")
@@ -258,7 +247,7 @@ class Fold:
         self.counts.activated += outcome.status == "accepted"
         return outcome
 
-    def _feedback(self, row: Row, related: RelatedRows) -> Outcome:
+    def _feedback(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.feedback += 1
         state = related.states.get(row.decision or "")
         if state is not None:
@@ -268,7 +257,7 @@ class Fold:
         return self._bury(row, "no such decision")
 
     def _answer(
-        self, row: Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
+        self, row: records.Row, state: DecisionState, *, at: int, answer: records.Answer | None = None
     ) -> Outcome:
         policy = self.policies.at(state.seq)
         outcome = state.feedback(row.digest, at=at, policy=policy, body=row.body, answer=answer)
@@ -284,9 +273,14 @@ class Fold:
         return self._learn(outcome, row, state, values, at=at)
 
     def _learn(
-        self, outcome: Outcome, row: Row, state: DecisionState, values: NDArray[np.float64], *, at: int
+        self,
+        outcome: Outcome,
+        row: records.Row,
+        state: DecisionState,
+        values: NDArray[np.float64],
+        *,
+        at: int,
     ) -> Outcome:
-        """Learn from the feedback on one list."""
         decision = state.decision
         if decision.trial is not None:
             self.trial.answered(self.ranker, self.policies, decision, values)
@@ -315,7 +309,7 @@ class Fold:
         self.series.answered(row.seq, at, reward=_mean(values), delay=delay, estimate=self.estimates.points())
         return outcome
 
-    def _expire(self, row: Row, related: RelatedRows) -> Outcome:
+    def _expire(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.expire_cursor = max(self.expire_cursor, records.read_body(row).decision_seq)
         self.gathering.pop(row.decision or "", None)
         state = related.states.get(row.decision or "")
@@ -332,15 +326,15 @@ class Fold:
             return self._bury(row, "its feedback is of another length")
         return self._learn(outcome, row, state, values, at=row.at)
 
-    def _items(self, row: Row, related: RelatedRows) -> Outcome:
+    def _items(self, row: records.Row, related: RelatedRows) -> Outcome:
         change = records.read_body(row)
         if not self.has_items:
             return self._attempt(lambda: self._store_features(change, row))
         names = changed(self.items, add=change.add, retire=change.retire)
         return self._attempt(lambda: self._carry_to(names, self.ranker, self.items, self.rounds))
 
-    def _store_features(self, change: records.Items, row: Row) -> None:
-        waits, _ = waiting_time([self.policies.first, *(one for _, _, one in self.policies.changes)])
+    def _store_features(self, change: records.Items, row: records.Row) -> None:
+        waits, _ = records.waiting_time([self.policies.first, *(one for _, _, one in self.policies.changes)])
         self.stored.change(change, self.ranker.n_features or 0, seq=row.seq, at=row.at, waits=waits)
 
     def _attempt(self, change: Callable[[], None]) -> Outcome:
@@ -367,30 +361,30 @@ class Fold:
         names = changed(self.items, add=change.add, retire=change.retire)
         carried(self.ranker, self.config, before=self.items, names=names)
 
-    def _promote(self, row: Row, related: RelatedRows) -> Outcome:
+    def _promote(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.trial.promoted(row.seq, records.read_body(row).share)
         return _ACCEPTED
 
-    def _freeze(self, row: Row, related: RelatedRows) -> Outcome:
+    def _freeze(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.frozen = records.read_body(row).frozen
         return _ACCEPTED
 
-    def _policy(self, row: Row, related: RelatedRows) -> Outcome:
+    def _policy(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.policies.change(row.seq, body := records.read_body(row))
         self.config = msgspec.structs.replace(self.config, policy=body.policy)
         return _ACCEPTED
 
-    _import = imports.take
+    _import = history_import.take
 
-    def _degraded(self, row: Row, related: RelatedRows) -> Outcome:
+    def _degraded(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
         return _ACCEPTED
 
-    def _conflict(self, row: Row, related: RelatedRows) -> Outcome:
+    def _conflict(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.conflicts += 1
         return Outcome("conflict")
 
-    def _reset(self, row: Row, related: RelatedRows) -> Outcome:
+    def _reset(self, row: records.Row, related: RelatedRows) -> Outcome:
         config = msgspec.structs.replace(records.read_body(row), policy=self.config.policy)
         if self.stored.n_columns > config.parameters.get("n_features", self.stored.n_columns):
             # Features were stored between the check of this change and its writing.
@@ -401,7 +395,7 @@ class Fold:
         self.frozen = False
         return _ACCEPTED
 
-    def _upgrade(self, row: Row, related: RelatedRows) -> Outcome:
+    def _upgrade(self, row: records.Row, related: RelatedRows) -> Outcome:
         body = records.read_body(row)
         if not body.saved and (self.config.probe or body.version != self.config.version):
             return Outcome("conflict")  # another process was quicker to say it
@@ -413,11 +407,11 @@ class Fold:
         self.config = config
         return _ACCEPTED
 
-    def _rollback(self, row: Row, related: RelatedRows) -> Outcome:
-        learnt = records.decode(Learnt, records.read_body(row).learnt)
+    def _rollback(self, row: records.Row, related: RelatedRows) -> Outcome:
+        learnt = records.decode(records.Learnt, records.read_body(row).learnt)
         return self._attempt(lambda: self.take_over(learnt))
 
-    def take_over(self, learnt: Learnt) -> None:
+    def take_over(self, learnt: records.Learnt) -> None:
         """Know what was learnt then, about the items that are there now."""
         known = build(self.config, n_items=len(learnt.active))
         known.load({name: records.unpack(part) for name, part in learnt.arrays.items()})
@@ -428,10 +422,10 @@ class Fold:
             self._carry_to(self.items, known, learnt.active, learnt.rounds)
         self.rounds = learnt.rounds
 
-    def learnt(self) -> Learnt:
+    def learnt(self) -> records.Learnt:
         """What a rollback to here would bring back."""
         arrays = {name: records.pack(value) for name, value in sorted(self.ranker.state_arrays().items())}
-        return Learnt(arrays, self.items, self.rounds)
+        return records.Learnt(arrays, self.items, self.rounds)
 
     def state_hash(self) -> str:
         """Equal wherever the same log was folded as far."""
@@ -448,7 +442,6 @@ class Fold:
         return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
-        """Everything, for a snapshot."""
         return Saved(
             config=self.config,
             applied=self.applied,
@@ -492,12 +485,12 @@ class Fold:
         self.counts, self.series = saved.counts, saved.series
         self.estimates = Estimates.restore(saved.estimates, self.ranker)
         self.item_counts = ItemCounts.restore(saved.items, applied=saved.applied)
-        self.policies = PolicyHistory(*(saved.policies or (saved.config.policy, [])))
+        self.policies = records.PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
         self.gathering = dict(saved.gathering)
 
 
-def at_deadline(state: DecisionState, policy: Policy, ranker: Ranker) -> NDArray[np.float64] | None:
+def at_deadline(state: DecisionState, policy: records.Policy, ranker: Ranker) -> NDArray[np.float64] | None:
     """What is learnt from a list when its deadline has passed: no click, or what several answers come to.
 
     Their sum is at most the largest grade. Answers of another length than the list's, which came before it, are left
@@ -519,3 +512,126 @@ def _mean(values: NDArray[np.float64]) -> float:
     if len(values) == 1:
         return float(values[0])
     return float(np.add.reduce(values)) / len(values) if len(values) else 0.0
+
+
+# Reading the rows of a log.
+
+
+_END = 1 << 60
+_AT_ONCE = 250  # rows folded before others get a turn
+
+
+async def pages(
+    store: Store, ranker: str, *, after: int = 0, through: int = _END, limit: int = 1_000
+) -> AsyncIterator[list[records.Row]]:
+    """The rows of a log after `after`, to its end or up to and with `through`."""
+    while after < through:
+        page = await store.read(ranker, after=after, limit=min(limit, through - after))
+        page = [row for row in page if row.seq <= through]  # in a damaged log, numbers may be missing
+        if not page:
+            return
+        after = page[-1].seq
+        yield page
+
+
+async def fold_through(fold: Fold, store: Store, ranker: str, last: int) -> None:
+    """Fold the rows up to and with `last`, while others are served; `Damaged` where there are not so many."""
+    async for page in pages(store, ranker, after=fold.applied, through=last, limit=_AT_ONCE):
+        for row in page:
+            check_row(row)
+        await fold_rows(fold, store, ranker, page)
+        await asyncio.sleep(0)
+    if fold.applied < last:
+        raise Damaged(f"row {fold.applied + 1} of {ranker!r} is missing")
+
+
+async def fold_rows(
+    fold: Fold,
+    store: Store,
+    ranker: str,
+    rows: list[records.Row],
+    *,
+    contents: dict[int, Any] | None = None,
+    outcomes: dict[int, Outcome] | None = None,
+) -> None:
+    """Fold the next rows of a log, which were checked.
+
+    contents: by number of the row, what bodies were written from, as far as that is known. outcomes: gets what each row
+    came to, but for decisions, which are always accepted.
+    """
+    related = await related_rows(fold, store, ranker, rows)
+    related.contents = contents or {}
+    for row in rows:
+        if row.kind == "import":
+            await history_import.learn_ahead(fold, row, related)
+        outcome = fold.fold(row, related)
+        if outcomes is not None and row.kind != "decision":
+            outcomes[row.seq] = outcome
+
+
+async def related_rows(fold: Fold, store: Store, ranker: str, new: list[records.Row]) -> RelatedRows:
+    """Everything that folding `new` will ask for."""
+    related = RelatedRows()
+    if any(row.kind == "import" for row in new):
+        await history_import.find_parts(store, ranker, new, related)
+    wanted: dict[str, None] = {}
+    for row in new:
+        about = row.decision
+        if row.kind == "decision" and fold.parked and row.event_id in fold.parked:
+            about = row.event_id
+        if about is not None:
+            state = fold.recent.get(about)
+            if state is None:
+                # Feedback waits for this one, so it is not there yet: nothing to read.
+                if row.kind == "decision" or about not in fold.parked:
+                    wanted[about] = None
+            else:
+                related.states[about] = state
+    if wanted:
+        for about, story in (await store.stories(ranker, list(wanted))).items():
+            for row in story:
+                check_row(row)
+            state = state_of(fold, story, through=fold.applied)
+            if state is not None:
+                related.states[about] = state
+                fold.recent.put(about, state)
+            related.early[about] = [
+                row for row in story if row.kind == "feedback" and row.seq <= fold.applied
+            ]
+    return related
+
+
+def state_of(
+    fold: Fold, story: list[records.Row], *, through: int = _END, outcomes: dict[int, Outcome] | None = None
+) -> DecisionState | None:
+    """The state of a list of this ranker after row `through`; None where the list is not in its `story` by then."""
+    return replay_decision(
+        story, through=through, policy=fold.policies, silence_counts=fold.silence_counts, outcomes=outcomes
+    )
+
+
+class LearntRow(NamedTuple):
+    """A row that a ranker was to learn from, feedback or a deadline, and the values by position."""
+
+    row: records.Row
+    values: NDArray[np.float64]
+
+
+def learnt_rows(
+    fold: Fold, story: list[records.Row], *, through: int = _END
+) -> tuple[DecisionState | None, list[LearntRow]]:
+    """The state of a list after row `through`, and the rows of its `story` up to there that were to be learnt from."""
+    outcomes: dict[int, Outcome] = {}
+    state = state_of(fold, story, through=through, outcomes=outcomes)
+    found: list[LearntRow] = []
+    if state is None:
+        return None, found
+    for row in story:
+        if row.seq in outcomes and outcomes[row.seq].learns:
+            if row.kind == "expire":
+                values = at_deadline(state, fold.policies.at(state.seq), fold.ranker)
+            else:
+                values = np.frombuffer(records.read_body(row).values, "<f8")
+            if values is not None:
+                found.append(LearntRow(row, values))
+    return state, found

@@ -138,7 +138,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that a ranker is built from; the body of a `config` row, and of a `reset` row.
 
     version: of the algorithm. probe: what a short trial of it came to where the row was written, empty in rows from
-    before there were any; see `rankloop.serving.log.fingerprint`.
+    before there were any; see `rankloop.serving.registry`.
     defaults: which version of the rankers' defaults stands for parameters that are not given. Rows from before there
     were several versions do not have it, and mean the first.
     features: of a ranker with features, a row of stored ones for each item. feature_names: of its columns.
@@ -324,7 +324,7 @@ class Upgrade(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Lists from elsewhere, or a state; see `rankloop.serving.log.imports`.
+    """Lists from elsewhere, or a state; see `rankloop.serving.history_import`.
 
     history: what the import is called; its parts count from 1, and nothing is learnt before the `last`.
     names: of the items. lists: lists x positions, places in `names` (int32), -1 behind the end of a list. values: what
@@ -463,7 +463,6 @@ class PolicyHistory:
         self.changes = changes or []
 
     def at(self, seq: int) -> Policy:
-        """The policy of a list in row `seq`."""
         for changed, _, policy in reversed(self.changes):
             if changed < seq:
                 return policy
@@ -485,7 +484,6 @@ class PolicyHistory:
         return f"{decision_id}#{digest.hex()}" if policy.collects or single else decision_id
 
     def change(self, seq: int, body: PolicyChange) -> None:
-        """Row `seq` changes the policy."""
         self.changes = [*self.changes, (seq, body.event_id, body.policy)]
 
 

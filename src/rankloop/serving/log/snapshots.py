@@ -11,22 +11,11 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from rankloop.serving.adapters.registry import config_hash
-from rankloop.serving.admission import digest_of
+from rankloop.serving import registry
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import RelatedRows
-from rankloop.serving.log.digests import BadRow, check_row, check_seal
-from rankloop.serving.log.fingerprint import (
-    OtherVersion,
-    check_same,
-    fingerprint,
-    probe_of,
-    readable,
-    stamped,
-    version_of,
-)
-from rankloop.serving.log.fold import Fold, Saved
-from rankloop.serving.log.reader import fold_through, pages, related_rows
+from rankloop.serving.log.digests import BadRow, check_row, check_seal, digest_of
+from rankloop.serving.log.fold import Fold, Saved, fold_through, pages, related_rows
 from rankloop.serving.log.records import Config, Entry, Row
 from rankloop.serving.stores.contract import Snapshot, Store, StoreError
 
@@ -39,8 +28,8 @@ def take(fold: Fold, *, epoch: int) -> Snapshot:
         seq=fold.applied,
         at=fold.at,
         epoch=epoch,
-        code_hash=fingerprint(fold.config),
-        config_hash=config_hash(fold.config),
+        code_hash=registry.fingerprint(fold.config),
+        config_hash=registry.config_hash(fold.config),
         state_hash=fold.state_hash(),
         state=msgspec.msgpack.encode(fold.save()),
         link=fold.link,
@@ -53,7 +42,7 @@ def revive(snapshot: Snapshot) -> Fold:
         fold = Fold.restore(msgspec.msgpack.decode(snapshot.state, type=Saved))
     except msgspec.DecodeError as error:
         raise ValueError(f"the snapshot at {snapshot.seq} cannot be read: {error}") from None
-    if (fold.applied, config_hash(fold.config)) != (snapshot.seq, snapshot.config_hash):
+    if (fold.applied, registry.config_hash(fold.config)) != (snapshot.seq, snapshot.config_hash):
         raise ValueError(f"the snapshot at {snapshot.seq} holds another configuration than it says")
     if fold.state_hash() != snapshot.state_hash:
         raise ValueError(f"the snapshot at {snapshot.seq} holds another state than its hash says")
@@ -83,7 +72,7 @@ async def read_sound(store: Store, ranker: str, seq: int) -> Snapshot | None:
 
 def upgrade_id(config: Config, times: int) -> str:
     """The event ID of a row that brings a ranker to the version and arithmetic of this code, as often before."""
-    return f"{version_of(config.algorithm)}-{probe_of(config)}-{times}"
+    return f"{registry.version_of(config.algorithm)}-{registry.probe_of(config)}-{times}"
 
 
 async def upgrades(store: Store, name: str, config: Config) -> list[Row]:
@@ -127,7 +116,7 @@ async def first_fold(store: Store, name: str) -> Fold:
         fold.applied, fold.link = row.seq - 1, row.before
         fold.fold(row, RelatedRows())
         return fold
-    check_same(fold.config)
+    registry.check_same(fold.config)
     return fold
 
 
@@ -145,12 +134,12 @@ async def newest_fold(
     """
     config = (await config_row(store, name))[1]
     check(config)
-    await asyncio.to_thread(fingerprint, config)  # which may have to compile, and is remembered
+    await asyncio.to_thread(registry.fingerprint, config)  # which may have to compile, and is remembered
     first = await first_fold(store, name)
     for listed in await _all_snapshots(store, name):
-        if first.applied <= listed.seq <= through and readable(listed.code_hash, first.config):
+        if first.applied <= listed.seq <= through and registry.readable(listed.code_hash, first.config):
             fold = await _revived(store, name, listed.seq)
-            if fold is not None and fingerprint(fold.config) == listed.code_hash:
+            if fold is not None and registry.fingerprint(fold.config) == listed.code_hash:
                 return fold, listed.seq
     return first, 0
 
@@ -211,7 +200,7 @@ async def upgrade(store: Store, ranker: str, *, refold: bool = False, at: int | 
         fold, _ = await newest_fold(store, ranker)
         await fold_through(fold, store, ranker, await store.last_seq(ranker))
         return f"{ranker}: up to date"
-    except OtherVersion as error:
+    except registry.OtherVersion as error:
         why = str(error)
     old = await config_fold(store, ranker) if refold else await old_fold(store, ranker)
     if old is None:
@@ -220,7 +209,7 @@ async def upgrade(store: Store, ranker: str, *, refold: bool = False, at: int | 
             "with this version, which may come to another state"
         )
     begin = old.applied
-    old.config = stamped(old.config)
+    old.config = registry.stamped(old.config)
     await _fold_rest(store, ranker, old)
     made = old.config
     body = records.encode(records.Upgrade(made.version, made.probe, msgspec.msgpack.encode(old.save())))
@@ -243,12 +232,7 @@ async def _fold_rest(store: Store, ranker: str, fold: Fold) -> None:
                 fold.applied, fold.link, fold.at = row.seq, row.link, row.at
                 continue
             if row.kind == "reset":
-                row = msgspec.structs.replace(row, body=records.encode(stamped(records.read_body(row))))
+                row = msgspec.structs.replace(
+                    row, body=records.encode(registry.stamped(records.read_body(row)))
+                )
             fold.fold(row, related)
-
-
-def signature(ranker: str, config: Config) -> Entry:
-    """What is to be written to a log from before there were probes: what it has been folded with so far."""
-    made = stamped(config)
-    body = records.encode(records.Upgrade(made.version, made.probe))
-    return Entry(ranker, "upgrade", f"sign-{made.probe}", body, digest_of(body))

@@ -194,7 +194,6 @@ class StoredFeatures:
             del self._replaced_of[item]
 
     def _reach(self, n_more: int, n_columns: int) -> None:
-        """Make room for so many more items."""
         n_slots = len(self.names) + n_more
         if n_slots > len(self._slot):
             grown = np.full(max(n_slots, 2 * len(self._slot)), -1, np.int64)
@@ -259,7 +258,6 @@ class StoredFeatures:
 
     @classmethod
     def restore(cls, saved: SavedFeatures | None) -> StoredFeatures:
-        """What `save` wrote."""
         found = cls()
         if saved is None:
             return found

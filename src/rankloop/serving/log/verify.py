@@ -11,14 +11,13 @@ import numpy as np
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import baseline_of, free_of, written_memo
 from rankloop.serving.log.digests import beginning, check_seal, link_of, own_name
-from rankloop.serving.log.fingerprint import readable
-from rankloop.serving.log.fold import Fold
+from rankloop.serving.log.fold import Fold, fold_rows, pages, related_rows
 from rankloop.serving.log.guard_rails import draw_for, reach_of
 from rankloop.serving.log.randomness import Draws, key_of
-from rankloop.serving.log.reader import fold_rows, pages, related_rows
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import first_fold, read_sound, revive
 from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.registry import readable
 from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
 from rankloop.serving.stores.segments import (
     ClosedHistory,
@@ -51,11 +50,9 @@ class Verdict(msgspec.Struct):
 
     @property
     def holds(self) -> bool:
-        """Whether everything agrees."""
         return self.n_problems == 0
 
     def complain(self, problem: str) -> None:
-        """Record a difference."""
         self.n_problems += 1
         if len(self.problems) < _TOLD:
             self.problems.append(problem)
@@ -142,7 +139,7 @@ async def _look_through(store: Store, ranker: str, last: int, verdict: Verdict, 
     """Check the digests, numbers and times of all rows, and gather what the replay needs to know beforehand."""
     identities: set[int] = set()
     expected, at = 1, 0
-    before = {beginning(await store.origin(ranker), ranker)}
+    before = {beginning(store.timeline, ranker)}
     async for page in pages(store, ranker, after=0, through=last):
         for seq in await store.unfiled(ranker, page):
             verdict.complain(f"row {seq} is not found by its ID: an index is damaged")
@@ -245,7 +242,6 @@ class Redraw:
         self.done = 0
 
     async def at(self, fold: Fold) -> None:
-        """Draw all that were drawn from this state."""
         while self._next < len(self._drawn) and self._drawn[self._next][0] <= fold.applied:
             model_seq, seq = self._drawn[self._next]
             self._next += 1
@@ -286,7 +282,7 @@ async def check_segments(store: Store, ranker: str, complain: Callable[[str], ob
     if closed is None or not closed.segments:
         return {}
     segments = closed.segments
-    first = beginning(await store.origin(ranker), ranker)
+    first = beginning(store.timeline, ranker)
     for problem in faults(segments, ranker=own_name(ranker), beginning=first):
         complain(problem)
     try:

@@ -1,4 +1,4 @@
-"""Where the log is kept: memory, SQLite, PostgreSQL, and the checks that each of them passes."""
+"""Where the log is kept: SQLite, PostgreSQL, and the checks that each of them passes."""
 
 from rankloop.extras import require
 

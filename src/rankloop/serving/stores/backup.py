@@ -21,8 +21,7 @@ import msgspec
 from rankloop.serving.log.digests import beginning
 from rankloop.serving.stores import sqlite_file
 from rankloop.serving.stores.contract import Head, Missing, Store, StoreError
-from rankloop.serving.stores.postgres import PostgresStore
-from rankloop.serving.stores.postgres_setup import LOST, THERE, without_password
+from rankloop.serving.stores.postgres import LOST, PostgresStore, without_password
 from rankloop.serving.stores.segments import (
     Segment,
     folder_name,
@@ -38,9 +37,7 @@ from rankloop.serving.stores.sqlite_file import (
     Marks,
     check_format,
     newest,
-    origins_of,
     prepare,
-    read_old,
     timeline_of,
 )
 
@@ -67,8 +64,7 @@ async def restore(copy: Path, store: Store) -> None:
         raise Missing(f"there is no store in {copy}")
     connection = sqlite_file.connect(file, None, read_only=True)
     try:
-        ((found,),) = connection.execute("PRAGMA user_version")
-        check_format(int(found), file, may_migrate=False)
+        check_format(connection, file)
     except apsw.Error as error:
         raise StoreError(f"{file} cannot be read: {error}") from None
     finally:
@@ -116,7 +112,6 @@ def copy_segments(file: Path, source: Path | None, target: Path | None) -> None:
     """Copy the segments that the copy of a store names, which never change, and indexes that are there."""
     connection = sqlite_file.connect(file, None, read_only=True)
     try:
-        read_old(connection)
         listed: dict[str, list[Segment]] = {}
         sql = (
             "SELECT ranker.name, log.link, entry FROM segment JOIN ranker ON ranker.id = segment.ranker "
@@ -182,7 +177,6 @@ def _mark(folder: Path) -> None:
 # A PostgreSQL store as one SQLite file, and back.
 
 _PAGE = 1_000
-_HERE = f"(SELECT id FROM ranker WHERE {THERE})"
 _KIND = (1 << KIND_BITS) - 1
 _SNAPSHOT = ("ranker", "seq", "at", "epoch", "code", "config", "hash", "state", "link", "seal")
 # Tables that are the same in both.
@@ -200,7 +194,7 @@ async def copy_from(store: Store, file: Path) -> None:
     target = sqlite_file.connect(file, None, read_only=False)
     connection = await _connect(store)
     try:
-        prepare(target, file, may_migrate=False)
+        prepare(target, file)
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             with target:
                 await _copy_all(connection, target)
@@ -223,21 +217,15 @@ async def _connect(store: Store) -> Any:
 async def _copy_all(connection: Any, target: apsw.Connection) -> None:
     for name, value in await connection.fetch("SELECT name, value FROM meta"):
         target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-    for number, name, origin in await connection.fetch(
-        f"SELECT id, name, origin FROM ranker WHERE {THERE} ORDER BY id"
-    ):
-        target.execute("INSERT INTO ranker (id, name) VALUES (?, ?)", (number, name))
-        if origin is not None:  # it was moved here
-            target.execute("INSERT INTO meta VALUES (?, ?)", (f"origin/{number}", origin))
+    for found in await connection.fetch("SELECT id, name FROM ranker ORDER BY id"):
+        target.execute("INSERT INTO ranker (id, name) VALUES (?, ?)", tuple(found))
     for table, columns in _SAME.items():
         for row in await connection.fetch(f"SELECT {', '.join(columns)} FROM {table}"):
             target.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", tuple(row))
     insert = (
         "INSERT INTO log (id, topic, at, event, decision, digest, body, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     )
-    async for page in _pages(
-        connection, f"SELECT {', '.join(_LOG)} FROM log WHERE ranker IN {_HERE} ORDER BY ranker, seq"
-    ):
+    async for page in _pages(connection, f"SELECT {', '.join(_LOG)} FROM log ORDER BY ranker, seq"):
         target.executemany(
             insert,
             [
@@ -247,7 +235,7 @@ async def _copy_all(connection: Any, target: apsw.Connection) -> None:
         )
     for number, seq, link in await connection.fetch("SELECT ranker, seq, link FROM gap"):
         target.execute("INSERT INTO gap (id, link) VALUES (?, ?)", (number << SEQ_BITS | seq, link))
-    sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot WHERE ranker IN {_HERE} ORDER BY ranker, seq"
+    sql = f"SELECT {', '.join(_SNAPSHOT)} FROM snapshot ORDER BY ranker, seq"
     async for row in connection.cursor(sql, prefetch=1):  # one at a time: a state may be large
         target.execute(f"INSERT INTO snapshot VALUES ({', '.join('?' * len(_SNAPSHOT))})", tuple(row))
 
@@ -261,7 +249,6 @@ async def _pages(connection: Any, sql: str) -> Any:
 async def copy_into(store: Store, file: Path) -> None:
     """Write a copy into an empty PostgreSQL store, all or nothing."""
     source = sqlite_file.connect(file, None, read_only=True)
-    read_old(source)
     connection = await _connect(store)
     try:
         async with connection.transaction():
@@ -277,18 +264,17 @@ async def _fill(connection: Any, source: apsw.Connection) -> None:
     await connection.execute("LOCK TABLE ranker IN EXCLUSIVE MODE")
     if await connection.fetchval("SELECT count(*) FROM ranker"):
         raise StoreError("the database has rankers already")
-    timeline, origins = timeline_of(source), origins_of(source)
+    timeline = timeline_of(source)
     await connection.execute("UPDATE meta SET value = $1 WHERE name = 'timeline'", timeline)
     for number, name in list(source.execute("SELECT id, name FROM ranker ORDER BY id")):
         seq, at, link = newest(source, number, first=beginning(timeline, name))
         await connection.execute(
-            "INSERT INTO ranker (id, name, last_seq, last_at, link, origin) VALUES ($1, $2, $3, $4, $5, $6)",
+            "INSERT INTO ranker (id, name, last_seq, last_at, link) VALUES ($1, $2, $3, $4, $5)",
             number,
             name,
             seq,
             at,
             link,
-            origins.get(number),
         )
         await connection.execute("SELECT setval(pg_get_serial_sequence('ranker', 'id'), $1)", number)
     rows = source.execute("SELECT id, at, topic, event, decision, digest, body, link FROM log ORDER BY id")

@@ -13,17 +13,8 @@ import msgspec
 
 from rankloop.serving.log.digests import beginning, link_of, seal
 from rankloop.serving.log.records import ABOUT_LISTS, KINDS, Entry, Kind, Row
-from rankloop.serving.stores.contract import (
-    Diverged,
-    Fenced,
-    Head,
-    Left,
-    Missing,
-    Snapshot,
-    Stale,
-    Store,
-    StoredKey,
-)
+from rankloop.serving.stores import contract
+from rankloop.serving.stores.contract import Store
 
 __all__ = ["MakeStore", "StoreBroken", "check_durable", "check_store"]
 
@@ -90,12 +81,12 @@ def an_entry(
     return Entry(ranker, kind, event_id, body, b"digest", decision)
 
 
-def a_snapshot(seq: int, epoch: int, head: Head) -> Snapshot:
+def a_snapshot(seq: int, epoch: int, head: contract.Head) -> contract.Snapshot:
     """A snapshot at this end of a log."""
-    return Snapshot(seq, 7, epoch, "code", "config", "hash", b"\x00state" * 100, head.link)
+    return contract.Snapshot(seq, 7, epoch, "code", "config", "hash", b"\x00state" * 100, head.link)
 
 
-def unsealed(snapshot: Snapshot) -> Snapshot:
+def unsealed(snapshot: contract.Snapshot) -> contract.Snapshot:
     """The snapshot as it was before a store sealed it."""
     return msgspec.structs.replace(snapshot, seal=b"")
 
@@ -122,6 +113,7 @@ def check_store(make: MakeStore) -> None:
         check_unattended,
         check_lists_from_before_a_change,
         check_keys,
+        check_creating,
     ):
         check(make)
 
@@ -215,10 +207,10 @@ async def check_an_event_is_there_once(store: Store) -> None:
 async def check_a_batch_is_whole(store: Store) -> None:
     """A batch that cannot be written leaves nothing behind."""
     await store.append([a_config("a")], at=1)
-    await refused(store.append([an_entry("a", "1"), an_entry("nobody", "1")], at=2), Missing)
+    await refused(store.append([an_entry("a", "1"), an_entry("nobody", "1")], at=2), contract.Missing)
     demand(await store.last_seq("a") == 1, "half of a refused batch was written")
     epoch = await lease_epoch(store)
-    await refused(store.append([an_entry("a", "1")], at=2, epoch=epoch - 1), Fenced)
+    await refused(store.append([an_entry("a", "1")], at=2, epoch=epoch - 1), contract.Fenced)
     (later,) = await store.append([an_entry("a", "1")], at=2, epoch=epoch)
     demand(later.new and later.row.seq == 2, f"a refused batch must use up no seq, got {later}")
 
@@ -248,7 +240,7 @@ async def check_snapshots(store: Store) -> None:
     await store.append([an_entry("a", str(i)) for i in range(9)], at=1)
     epoch = await lease_epoch(store)
     taken = {
-        row.seq: a_snapshot(row.seq, epoch, Head(row.seq, row.link))
+        row.seq: a_snapshot(row.seq, epoch, contract.Head(row.seq, row.link))
         for row in await store.read("a", after=0, limit=20)
     }
     for seq in (1, 5, 3):
@@ -261,11 +253,11 @@ async def check_snapshots(store: Store) -> None:
     demand(there is not None and there.seal == seal("a", taken[5]), "a snapshot is not sealed")
     demand(await store.read_snapshot("a", 1) is None, "an old snapshot is still there")
     old = msgspec.structs.replace(taken[9], epoch=epoch - 1)
-    await refused(store.write_snapshot("a", old, keep=2), Fenced)
+    await refused(store.write_snapshot("a", old, keep=2), contract.Fenced)
     other = msgspec.structs.replace(taken[9], link=taken[8].link)
-    await refused(store.write_snapshot("a", other, keep=2), Diverged)
+    await refused(store.write_snapshot("a", other, keep=2), contract.Diverged)
     beyond = msgspec.structs.replace(taken[9], seq=11)
-    await refused(store.write_snapshot("a", beyond, keep=2), Diverged)
+    await refused(store.write_snapshot("a", beyond, keep=2), contract.Diverged)
     demand([one.seq for one in await store.snapshots("a")] == [3, 5], "a refused snapshot was written")
 
 
@@ -287,7 +279,7 @@ async def check_leases(store: Store) -> None:
         demand(list(both) == ["b"], f"a is held and b is free: got {both}")
     second = await take("two", 119.5)
     demand(second is not None and first is not None and second > first, f"epochs {first}, {second}")
-    await refused(store.append([an_entry("a", "late")], at=119_500, epoch=first), Fenced)
+    await refused(store.append([an_entry("a", "late")], at=119_500, epoch=first), contract.Fenced)
     await store.append([an_entry("a", "in time")], at=119_500, epoch=second)
     if not store.shared:
         return
@@ -316,15 +308,33 @@ async def check_unattended(store: Store) -> None:
     demand(await waiting(130.0) == [], "a lease that has just run out is left to who can be asked")
     demand(await waiting(132.0) == ["a", "b"], "the holder has gone")
     await store.take_leases("one", ["a", "b"], seconds=10, now=132.0)
-    await store.let_go("two", [Left("a", 1, None)], now=133.0)
+    await store.let_go("two", [contract.Left("a", 1, None)], now=133.0)
     demand(await store.take_leases("two", ["a"], seconds=10, now=134.0) == {}, "another gave a lease back")
-    await store.let_go("one", [Left("a", 1, None), Left("b", 1, 100.0)], now=134.0)
+    await store.let_go("one", [contract.Left("a", 1, None), contract.Left("b", 1, 100.0)], now=134.0)
     demand(await waiting(200.0) == [], "nothing is new, and nothing is due")
     demand(await waiting(234.5) == ["b"], "a list is due")
     await store.append([an_entry("a", "1")], at=234_500)
     demand(await waiting(234.5) == ["a", "b"], "there is a new row")
     taken = await store.take_leases("two", ["a"], seconds=10, now=234.5)
     demand("a" in taken and await waiting(235.0) == ["b"], "it is looked after")
+
+
+@_on_a_fresh_store
+async def check_creating(store: Store) -> None:
+    """Where processes share a store, one at a time creates rankers."""
+    if not store.shared:
+        return
+    inside = 0
+
+    async def create() -> None:
+        nonlocal inside
+        async with store.creating():
+            demand(inside == 0, "two processes create rankers at once")
+            inside += 1
+            await asyncio.sleep(0.01)
+            inside -= 1
+
+    await asyncio.gather(*(create() for _ in range(3)))
 
 
 @_on_a_fresh_store
@@ -335,20 +345,20 @@ async def check_lists_from_before_a_change(store: Store) -> None:
     (made,) = await store.append([a_config("a")], at=1)
     drawn = 0
 
-    async def rank(state: Head) -> Row:
+    async def rank(state: contract.Head) -> Row:
         nonlocal drawn
         drawn += 1
         entry = msgspec.structs.replace(an_entry("a", f"d{drawn}"), drawn_from=(state.seq, state.link))
         return (await store.append([entry], at=2))[0].row
 
-    state = Head(made.row.seq, made.row.link)
+    state = contract.Head(made.row.seq, made.row.link)
     for kind in KINDS[1:]:
         (other,) = await store.append([an_entry("a", f"other {kind}", kind=kind)], at=2)
         if kind in ABOUT_LISTS:
             await rank(state)
         else:
-            await refused(rank(state), Stale)
-            state = Head(other.row.seq, other.row.link)
+            await refused(rank(state), contract.Stale)
+            state = contract.Head(other.row.seq, other.row.link)
             listed = await rank(state)
     again = msgspec.structs.replace(an_entry("a", listed.event_id), drawn_from=(made.row.seq, made.row.link))
     (there,) = await store.append([again], at=3)
@@ -358,7 +368,7 @@ async def check_lists_from_before_a_change(store: Store) -> None:
 @_on_a_fresh_store
 async def check_keys(store: Store) -> None:
     """API keys are kept and forgotten."""
-    key = StoredKey("one", "reader", b"\x00digest", 3, "for the dashboard")
+    key = contract.StoredKey("one", "reader", b"\x00digest", 3, "for the dashboard")
     await store.write_key(key)
     demand(await store.keys() == [key], f"keys are {await store.keys()}")
     demand(await store.delete_key("one") and not await store.delete_key("one"), "delete_key tells wrong")
@@ -425,7 +435,7 @@ async def check_rows_are_linked(store: Store) -> None:
     good = msgspec.structs.replace(an_entry("a", "z"), drawn_from=(2, rows[1].link))
     bad = msgspec.structs.replace(an_entry("a", "z"), drawn_from=(2, rows[0].link))
     if store.shared:
-        await refused(store.append([bad], at=9), Diverged)
+        await refused(store.append([bad], at=9), contract.Diverged)
     (last,) = await store.append([good], at=9)
     demand(last.new and last.row.seq == 4, "a decision from a state of this log was refused")
 

@@ -12,6 +12,7 @@ What a store promises, and `rankloop.serving.stores.checks.check_store` tests:
    refused after that: whoever was told of a change gets no list from before it, whichever process answers.
 8. Every row is linked to the one before it (`rankloop.serving.log.digests`), beginning with the store's identity; a
    snapshot is sealed. A snapshot of another history than the log's is refused.
+9. Where processes share it, one at a time is `creating` rankers.
 
 Everywhere `ranker` is the name of a ranker and `rankers` several of them, `seq` the number of a row, `after` the last
 row that is not wanted, `limit` how many rows are wanted at most. `at` is the present time by the clock of this process
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -273,6 +275,11 @@ class Store(abc.ABC):
     async def rankers(self) -> list[str]:
         """The names of all rankers, in the order in which they were made."""
 
+    @contextlib.asynccontextmanager
+    async def creating(self) -> AsyncIterator[None]:
+        """Other processes create no ranker meanwhile: those that there are can be counted."""
+        yield
+
     @abc.abstractmethod
     async def archive(self, ranker: str, *, at: int) -> str:
         """Put a ranker away, `Missing` where there is none: its rows stay, under a name that no ranker can be given."""
@@ -304,13 +311,6 @@ class Store(abc.ABC):
 
         Nothing for an id that no decision has, however much feedback names it.
         """
-
-    async def origin(self, ranker: str) -> str:
-        """The identity of the store in which a ranker's log began: the chain of its digests begins with that.
-
-        This store's own, unless the ranker was brought here from another one.
-        """
-        return self.timeline
 
     async def rows_of(self, ranker: str, kind: Kind) -> list[Row]:
         """All rows of a `kind` of which there are few, in order: of freezes, resets and policies, not of lists."""
@@ -471,11 +471,8 @@ class Store(abc.ABC):
         """
         return False
 
-    async def give_space_back(self, *, whole: bool = False) -> None:
-        """Give the space of deleted rows back to the file system, as far as the store can.
-
-        With `whole` nobody else needs the store meanwhile, so that it may be written anew.
-        """
+    async def give_space_back(self) -> None:
+        """Give the space of deleted rows back to the file system, as far as the store can."""
         return
 
     async def left_over(self, ranker: str, *, after: int, limit: int) -> list[Row]:

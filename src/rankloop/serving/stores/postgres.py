@@ -9,47 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+import logging
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
 import msgspec
 
+from rankloop.serving.clock import DRIFT, TOLERANCE, since_boot
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import archived_name, beginning, content, sealed
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores.contract import (
-    MOST_UNATTENDED,
-    Appended,
-    Broken,
-    Damaged,
-    Due,
-    Full,
-    Head,
-    Left,
-    Missing,
-    Snapshot,
-    Store,
-    StoredKey,
-    StoreError,
-    SubjectKey,
-    due_of,
-)
-from rankloop.serving.stores.postgres_setup import (
-    CHANNEL,
-    LOST,
-    ODDITIES,
-    THERE,
-    DatabaseClock,
-    NewSegment,
-    check_durable_connection,
-    check_durable_server,
-    meaning,
-    prepare,
-    without_password,
-)
-from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name
+from rankloop.serving.stores import contract
+from rankloop.serving.stores.contract import Store
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, folder_name, in_order, rows_there
 
 Result = TypeVar("Result")
 _APPEND = (
@@ -100,9 +76,9 @@ class _Batch:
             [through[i] for i in self._order],
         )
 
-    def appended(self, answers: Iterable[Any], read: Callable[[Any, str], Row]) -> list[Appended]:
+    def appended(self, answers: Iterable[Any], read: Callable[[Any, str], Row]) -> list[contract.Appended]:
         """What became of each entry; `read` makes a row of one that was there already, from what was told of it."""
-        made: dict[int, Appended] = {}
+        made: dict[int, contract.Appended] = {}
         for row in answers:
             place, fresh, seq, at, link, before, *_ = row
             i = self._order[place - 1]
@@ -111,9 +87,9 @@ class _Batch:
                 whole = Row(seq, at, one.kind, one.event_id, one.body, one.digest, one.decision, link, before)
             else:
                 whole = read(row, one.ranker)
-            made[i] = Appended(whole, fresh)
+            made[i] = contract.Appended(whole, fresh)
         return [
-            made[first] if first == i else Appended(made[first].row, False)
+            made[first] if first == i else contract.Appended(made[first].row, False)
             for i, first in enumerate(self._firsts)
         ]
 
@@ -123,7 +99,6 @@ class PostgresStore(Store):
 
     url: postgresql://user@host/name. schema: where the tables are, so that several stores fit in one database.
     database_clock: take the time from the database, so that replicas need not agree; the tests bring their own.
-    migrate: whether tables of an older format may be brought forward.
     allow_unsafe: whether to use a server that can lose what it has acknowledged, for tests.
     seconds: how long a call may take, all its attempts together.
     segments: the folder of closed history, which all replicas reach.
@@ -137,7 +112,6 @@ class PostgresStore(Store):
         *,
         schema: str = "rankloop",
         database_clock: bool = True,
-        migrate: bool = True,
         allow_unsafe: bool = False,
         seconds: float = 5.0,
         segments: Path | None = None,
@@ -147,7 +121,6 @@ class PostgresStore(Store):
         self.url = url
         self.schema = schema
         self._database_clock = database_clock
-        self._migrate = migrate
         self._allow_unsafe = allow_unsafe
         self._seconds = seconds
         self._pool: Any = None
@@ -156,7 +129,6 @@ class PostgresStore(Store):
         self._news_of: set[str] = set()
         self._pids: set[int] = set()  # of the connections that this process writes through
         self._ids: dict[str, int] = {}
-        self._origins: dict[str, str] = {}
         self.segment_folder = segments
         self._closed: dict[int, ClosedHistory] = {}
         self._clock = DatabaseClock(seconds=seconds)
@@ -178,9 +150,9 @@ class PostgresStore(Store):
                 },
             )
         except (asyncpg.PostgresError, OSError) as error:
-            raise StoreError(f"cannot connect to {without_password(self.url)}: {error}") from error
+            raise contract.StoreError(f"cannot connect to {without_password(self.url)}: {error}") from error
         except (*LOST, ValueError) as error:
-            raise StoreError(
+            raise contract.StoreError(
                 f"cannot use the database {without_password(self.url)}: {error}; a URL looks like "
                 "postgresql://user@host:5432/name"
             ) from error
@@ -191,7 +163,7 @@ class PostgresStore(Store):
         connection = await asyncpg.connect(self.url, timeout=self._seconds)
         try:
             synchronous = await check_durable_server(connection, allow_unsafe=self._allow_unsafe)
-            self.timeline = await prepare(connection, self.schema, may_migrate=self._migrate)
+            self.timeline = await prepare(connection, self.schema)
         finally:
             await connection.close()
         return synchronous
@@ -233,21 +205,21 @@ class PostgresStore(Store):
             try:
                 return await self._once(work, end - clock())
             except TimeoutError:
-                raise StoreError(f"the database did not answer within {self._seconds:g} s") from None
+                raise contract.StoreError(f"the database did not answer within {self._seconds:g} s") from None
             except asyncpg.exceptions.RaiseError as error:
                 raise meaning(error) from error
             except asyncpg.NoDataFoundError as error:
                 self._ids.clear()
-                raise Missing("there is no such ranker any more") from error
+                raise contract.Missing("there is no such ranker any more") from error
             except (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError) as error:
-                raise Full(f"no room in the database: {error}") from error
+                raise contract.Full(f"no room in the database: {error}") from error
             except (*LOST, asyncpg.AdminShutdownError, asyncpg.DeadlockDetectedError) as error:
                 if clock() + pause >= end or self._pool is None:
-                    raise StoreError(f"the database cannot be reached: {error}") from error
+                    raise contract.StoreError(f"the database cannot be reached: {error}") from error
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
             except asyncpg.PostgresIOError as error:
-                raise Broken(f"the database could not write: {error}") from error
+                raise contract.Broken(f"the database could not write: {error}") from error
 
     async def _once(self, work: Callable[[Any], Awaitable[Result]], seconds: float) -> Result:
         pool, connection, done = self._pool, None, False
@@ -264,27 +236,32 @@ class PostgresStore(Store):
                 await pool.release(connection)
 
     async def rankers(self) -> list[str]:
-        sql = f"SELECT id, name, origin FROM ranker WHERE {THERE} ORDER BY id"
-        found = await self._do(lambda one: one.fetch(sql))
-        self._ids = {row["name"]: row["id"] for row in found}
-        self._origins = {row["name"]: row["origin"] for row in found if row["origin"] is not None}
+        found = await self._do(lambda one: one.fetch("SELECT name, id FROM ranker ORDER BY id"))
+        self._ids = dict(found)
         return [name for name in self._ids if "~" not in name]
 
-    async def origin(self, ranker: str) -> str:
-        sql = "SELECT origin FROM ranker WHERE name = $1"
-        return await self._do(lambda one: one.fetchval(sql, ranker)) or self.timeline
+    @contextlib.asynccontextmanager
+    async def creating(self) -> AsyncIterator[None]:
+        connection = None
+        try:
+            connection = await asyncpg.connect(self.url, timeout=self._seconds)
+            lock = "SELECT pg_advisory_lock(hashtextextended($1, 1))"
+            await connection.execute(lock, self.schema, timeout=self._seconds)
+            yield
+        except LOST as error:
+            raise contract.StoreError(f"the database cannot be reached: {error}") from error
+        finally:
+            if connection is not None:
+                connection.terminate()  # and with it goes the lock
 
     async def archived(self) -> list[str]:
         await self.rankers()
         return [name for name in self._ids if "~" in name]
 
     async def archive(self, ranker: str, *, at: int) -> str:
-        sql, name = (
-            "UPDATE ranker SET name = $2 WHERE name = $1 AND place = 'here' RETURNING id",
-            archived_name(ranker, at),
-        )
+        sql, name = "UPDATE ranker SET name = $2 WHERE name = $1 RETURNING id", archived_name(ranker, at)
         if await self._do(lambda one: one.fetchval(sql, ranker, name)) is None:
-            raise Missing(f"there is no ranker {ranker!r}, or it is half way to another database")
+            raise contract.Missing(f"there is no ranker {ranker!r}")
         await self.rankers()
         return name
 
@@ -295,10 +272,10 @@ class PostgresStore(Store):
 
     async def _append_live(
         self, entries: list[Entry], *, at: int, epoch: int | None, through: list[int]
-    ) -> list[Appended]:
+    ) -> list[contract.Appended]:
         for name in {entry.ranker for entry in entries if entry.kind != "config"}:
             if await self._id(name) is None:
-                raise Missing(f"there is no ranker {name!r}")
+                raise contract.Missing(f"there is no ranker {name!r}")
         batch = _Batch(entries, through)
         time = None if self._database_clock else at
         quiet = self.may_be_quiet(set(batch.columns[0]))
@@ -336,7 +313,7 @@ class PostgresStore(Store):
         return await self._with_closed(ranker, stories)
 
     async def time(self, ranker: str, *, at: int) -> int:
-        sql = f"SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2 AND {THERE}"
+        sql = "SELECT log_time($1, last_at, ahead) FROM ranker WHERE name = $2"
         given = None if self._database_clock else at
         found: int | None = await self._do(lambda one: one.fetchval(sql, given, ranker))
         return at if found is None else found
@@ -350,7 +327,7 @@ class PostgresStore(Store):
     def remarks(self) -> list[str]:
         return self._clock.remarks()
 
-    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
+    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> contract.Due:
         number = await self._id(ranker)
         listed, heard, over = (NUMBER_OF_KIND[kind] for kind in _ABOUT_LISTS)
         sql = (
@@ -362,21 +339,21 @@ class PostgresStore(Store):
             "FROM log AS one WHERE ranker = $1 AND seq > $2 ORDER BY seq LIMIT $5"
         )
         found = await self._do(lambda one: one.fetch(sql, number, after, before, allowed, limit))
-        return due_of(found, after=after, before=before)
+        return contract.due_of(found, after=after, before=before)
 
-    async def head(self, ranker: str) -> Head:
-        sql = f"SELECT last_seq, link FROM ranker WHERE name = $1 AND {THERE}"
+    async def head(self, ranker: str) -> contract.Head:
+        sql = "SELECT last_seq, link FROM ranker WHERE name = $1"
         found = await self._do(lambda one: one.fetchrow(sql, ranker))
-        return Head(0, b"") if found is None else Head(*found)
+        return contract.Head(0, b"") if found is None else contract.Head(*found)
 
-    async def heads(self, names: set[str] | None = None) -> dict[str, Head]:
-        sql, wanted = f"SELECT name, last_seq, link FROM ranker WHERE {THERE}", []
+    async def heads(self, names: set[str] | None = None) -> dict[str, contract.Head]:
+        sql, wanted = "SELECT name, last_seq, link FROM ranker", []
         if names is not None:
-            sql, wanted = f"{sql} AND name = ANY($1)", [sorted(names)]
+            sql, wanted = f"{sql} WHERE name = ANY($1)", [sorted(names)]
         found = await self._do(lambda one: one.fetch(f"{sql} ORDER BY id", *wanted))
-        return {name: Head(seq, link) for name, seq, link in found if "~" not in name}
+        return {name: contract.Head(seq, link) for name, seq, link in found if "~" not in name}
 
-    async def acknowledged(self, ranker: str) -> Head | None:
+    async def acknowledged(self, ranker: str) -> contract.Head | None:
         return await self.head(ranker)  # kept in another table than the rows
 
     async def problems(self) -> list[str]:
@@ -386,7 +363,7 @@ class PostgresStore(Store):
 
         return await self._do(count)
 
-    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+    async def write_snapshot(self, ranker: str, snapshot: contract.Snapshot, *, keep: int) -> None:
         number = await self._id(ranker)
         sql = "SELECT write_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         values = msgspec.structs.astuple(sealed(ranker, snapshot))
@@ -394,21 +371,21 @@ class PostgresStore(Store):
         await self._do(lambda one: one.execute(sql, number, *values, keep))
         reach("after-snapshot")
 
-    async def snapshots(self, ranker: str) -> list[Snapshot]:
+    async def snapshots(self, ranker: str) -> list[contract.Snapshot]:
         number = await self._id(ranker)
         sql = f"SELECT {_SNAPSHOT.replace('state', _NO_STATE)} FROM snapshot WHERE ranker = $1 ORDER BY seq"
-        return [Snapshot(*row) for row in await self._do(lambda one: one.fetch(sql, number))]
+        return [contract.Snapshot(*row) for row in await self._do(lambda one: one.fetch(sql, number))]
 
-    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+    async def read_snapshot(self, ranker: str, seq: int) -> contract.Snapshot | None:
         number = await self._id(ranker)
         sql = f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = $1 AND seq = $2"
         row = await self._do(lambda one: one.fetchrow(sql, number, seq))
-        return (await self._closed_part(ranker)).snapshot(seq) if row is None else Snapshot(*row)
+        return (await self._closed_part(ranker)).snapshot(seq) if row is None else contract.Snapshot(*row)
 
     def _row(self, row: Any, ranker: str) -> Row:
         before = row["before"]
         if before is None:
-            before = beginning(self._origins.get(ranker, self.timeline), ranker) if row["seq"] == 1 else b""
+            before = beginning(self.timeline, ranker) if row["seq"] == 1 else b""
         kind: Kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "conflict"
         return Row(
             seq=row["seq"],
@@ -426,9 +403,16 @@ class PostgresStore(Store):
     # are files in a folder that all of them reach. A replica that does not know of the newest segment
     # cannot append: it looks again, and tries once more.
 
-    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
+    async def append(
+        self, entries: list[Entry], *, at: int, epoch: int | None = None
+    ) -> list[contract.Appended]:
         while True:
-            there = await self._in_segments(entries)
+            histories = {
+                name: await self._closed_part(name)
+                for name in {entry.ranker for entry in entries}
+                if self._through(name)
+            }
+            there = await asyncio.to_thread(rows_there, entries, histories) if histories else {}
             rest = [entry for i, entry in enumerate(entries) if i not in there]
             through = [self._through(entry.ranker) for entry in rest]
             try:
@@ -438,24 +422,11 @@ class PostgresStore(Store):
                 for name in {entry.ranker for entry in entries}:
                     await self._closed_part(name, again=True)
                 continue
-            fresh = iter(found)
-            return [Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+            return in_order(entries, there, found)
 
     def _through(self, ranker: str) -> int:
         closed = self._closed.get(self._ids.get(ranker, -1))
         return 0 if closed is None else closed.through
-
-    async def _in_segments(self, entries: list[Entry]) -> dict[int, Row]:
-        """The rows that are in segments already, by the place of their entry."""
-        there: dict[int, Row] = {}
-        for name in {entry.ranker for entry in entries}:
-            if not self._through(name):
-                continue
-            closed = await self._closed_part(name)
-            places = [i for i, entry in enumerate(entries) if entry.ranker == name]
-            known = await asyncio.to_thread(closed.known, [entries[i] for i in places])
-            there.update({i: row for i, row in zip(places, known, strict=True) if row is not None})
-        return there
 
     async def _closed_part(self, ranker: str, *, again: bool = False) -> ClosedHistory:
         """What is in segments; with `again`, as the database says it is now."""
@@ -469,7 +440,7 @@ class PostgresStore(Store):
             found = await self._do(lambda one: one.fetch(sql, number, after))
             segments = [msgspec.json.decode(entry, type=Segment) for (entry,) in found]
             if segments and self.segment_folder is None:
-                raise Damaged(
+                raise contract.Damaged(
                     f"rows 1 to {segments[-1].last} of {ranker!r} are in segments: name their folder with --segments"
                 )
             if closed is None:
@@ -513,7 +484,7 @@ class PostgresStore(Store):
 
     async def history(self, ranker: str) -> ClosedHistory | None:
         if await self._id(ranker) is None:
-            raise Missing(f"there is no ranker {ranker!r}")
+            raise contract.Missing(f"there is no ranker {ranker!r}")
         closed = await self._closed_part(ranker, again=True)
         return None if self.segment_folder is None else closed
 
@@ -541,7 +512,7 @@ class PostgresStore(Store):
 
     # API keys, and who looks after which ranker
 
-    async def write_key(self, key: StoredKey) -> None:
+    async def write_key(self, key: contract.StoredKey) -> None:
         sql = (
             "INSERT INTO api_key VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE "
             "SET role = $2, digest = $3, at = $4, note = $5"
@@ -552,9 +523,9 @@ class PostgresStore(Store):
         sql = "DELETE FROM api_key WHERE id = $1 RETURNING id"
         return await self._do(lambda one: one.fetchval(sql, key_id)) is not None
 
-    async def keys(self) -> list[StoredKey]:
+    async def keys(self) -> list[contract.StoredKey]:
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
-        return [StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
+        return [contract.StoredKey(*row) for row in await self._do(lambda one: one.fetch(sql))]
 
     async def take_leases(
         self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
@@ -563,7 +534,7 @@ class PostgresStore(Store):
         values = (holder, list(rankers), seconds, self._moment(now), at_once)
         return dict(await self._do(lambda one: one.fetch(sql, *values)))
 
-    async def let_go(self, holder: str, rankers: Collection[Left], *, now: float) -> None:
+    async def let_go(self, holder: str, rankers: Collection[contract.Left], *, now: float) -> None:
         sql = (
             "UPDATE ranker_lease SET holder = '', until = moment, looked = given.looked, wake = moment + given.wake_in "
             "FROM unnest($2::text[], $3::bigint[], $4::float8[]) AS given (name, looked, wake_in) "
@@ -577,10 +548,10 @@ class PostgresStore(Store):
         # A ranker that was just made is left to who made it, one that was just let go of to who wrote to it.
         sql = (
             "SELECT name FROM ranker LEFT JOIN ranker_lease ON ranker_lease.ranker = ranker.id, "
-            f"{_MOMENT.format('$2')} WHERE place = 'here' AND strpos(name, '~') = 0 "
+            f"{_MOMENT.format('$2')} WHERE strpos(name, '~') = 0 "
             "AND name <> ALL($3::text[]) "
             "AND NOT coalesce(until, last_at / 1000.0) BETWEEN moment - $1 AND moment + 2 * $1 "
-            f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {MOST_UNATTENDED}"
+            f"AND (last_seq > coalesce(looked, 0) OR wake <= moment) ORDER BY id LIMIT {contract.MOST_UNATTENDED}"
         )
         values = (seconds, self._moment(now), list(besides))
         return [name for (name,) in await self._do(lambda one: one.fetch(sql, *values))]
@@ -590,26 +561,28 @@ class PostgresStore(Store):
 
     # Keys of data subjects
 
-    async def subject_key(self, subject: str) -> SubjectKey | None:
+    async def subject_key(self, subject: str) -> contract.SubjectKey | None:
         found = await self._do(lambda one: one.fetchrow(_NEWEST_KEY, subject))
-        return None if found is None else SubjectKey(*found)
+        return None if found is None else contract.SubjectKey(*found)
 
-    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+    async def find_subject_key(self, key_id: str) -> contract.SubjectKey | None:
         sql = "SELECT id, key FROM subject_key WHERE id = $1"
         found = await self._do(lambda one: one.fetchrow(sql, key_id))
-        return None if found is None else SubjectKey(*found)
+        return None if found is None else contract.SubjectKey(*found)
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+    async def write_subject_key(
+        self, subject: str, key: contract.SubjectKey, *, at: int
+    ) -> contract.SubjectKey:
         sql = "INSERT INTO subject_key (id, subject, key, at) VALUES ($1, $2, $3, $4)"
 
-        async def work(connection: Any) -> SubjectKey:
+        async def work(connection: Any) -> contract.SubjectKey:
             async with connection.transaction():
                 # Whoever comes second waits here, at whichever replica, and finds the key of the first.
                 await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", subject)
                 present = await connection.fetchrow(_NEWEST_KEY, subject)
                 if present is None:
                     await connection.execute(sql, key.key_id, subject, key.key, at)
-            return key if present is None else SubjectKey(*present)
+            return key if present is None else contract.SubjectKey(*present)
 
         return await self._do(work)
 
@@ -627,3 +600,179 @@ class PostgresStore(Store):
 
 async def _nothing(connection: Any) -> None:
     """Instead of asyncpg's reset after each use, which is another message to the server: nothing is ever set here."""
+
+
+# The database: its tables, its durability, its clock, and what its errors mean.
+
+
+FORMAT = 4
+CHANNEL = "rankloop"
+
+# What belongs to no ranker: how many there are of each.
+ODDITIES = (
+    ("rows of no ranker", "SELECT count(*) FROM log WHERE ranker NOT IN (SELECT id FROM ranker)"),
+    ("snapshots of no ranker", "SELECT count(*) FROM snapshot WHERE ranker NOT IN (SELECT id FROM ranker)"),
+)
+
+# Rankers that a development version moved between databases, which says so in columns of its own.
+_MOVED = "SELECT 1 FROM ranker AS r WHERE to_jsonb(r) ->> 'place' <> 'here' OR to_jsonb(r) ->> 'origin' <> ''"
+_SCHEMA = Path(__file__).with_name("schema.sql")
+_FUNCTIONS = "-- Functions"  # the line of that file at which they begin
+
+
+async def prepare(connection: Any, schema: str) -> str:
+    """Make ready, all or nothing; the identity of the store."""
+    tables, functions = _SCHEMA.read_text().split(_FUNCTIONS)
+    async with connection.transaction():
+        # Two replicas that start at once must not both make the tables.
+        await connection.execute("SELECT pg_advisory_xact_lock(7205001)")
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        await connection.execute(f"SET LOCAL search_path TO {schema}")
+        await connection.execute("CREATE TABLE IF NOT EXISTS format (version int NOT NULL)")
+        found = await connection.fetchval("SELECT version FROM format") or 0
+        if found > FORMAT:
+            raise contract.StoreError(
+                f"the database is in format {found}, written by a newer version of rankloop"
+            )
+        if 0 < found < FORMAT:
+            raise contract.StoreError(
+                f"the database is in format {found}: start the service of rankloop 0.2 on it once, then this one"
+            )
+        await connection.execute(tables)
+        if not found:
+            await connection.execute("INSERT INTO format VALUES ($1)", FORMAT)
+        elif await connection.fetchval(_MOVED):
+            raise contract.StoreError(
+                "rankers of this database were moved by a development version: serve it with rankloop 0.2"
+            )
+        await connection.execute(
+            "INSERT INTO meta VALUES ('timeline', $1) ON CONFLICT DO NOTHING", secrets.token_hex(8)
+        )
+        timeline: str = await connection.fetchval("SELECT value FROM meta WHERE name = 'timeline'")
+        await connection.execute(f"--{functions}")
+    return timeline
+
+
+# Whether a PostgreSQL server keeps what it has acknowledged: its settings, checked before anything is written.
+
+
+# Of `synchronous_commit`: a commit waits for the disk, and for standbys that it has to wait for.
+_WAITS = ("on", "remote_apply")
+_NEEDED = {
+    "fsync": "a crash of the machine can destroy the database",
+    "full_page_writes": "a crash of the machine can leave torn pages",
+}
+
+
+async def check_durable_server(connection: Any, *, allow_unsafe: bool) -> str:
+    """Refuse a server that can lose what it has acknowledged; what `synchronous_commit` our connections are to have."""
+    for name, consequence in _NEEDED.items():
+        if await connection.fetchval(f"SHOW {name}") != "on" and not allow_unsafe:
+            raise contract.StoreError(
+                f"the database runs with {name} = off: {consequence}, and acknowledged events with it. "
+                "Set it to on, or start with --unsafe-database where losing them is no harm"
+            )
+    found: str = await connection.fetchval("SHOW synchronous_commit")
+    return found if found in _WAITS or allow_unsafe else "on"
+
+
+async def check_durable_connection(connection: Any) -> None:
+    """Refuse a connection whose commits do not wait, as behind a pooler that drops our settings."""
+    found = await connection.fetchval("SELECT current_setting('synchronous_commit')")
+    if found not in _WAITS:
+        raise contract.StoreError(
+            f"the database runs with synchronous_commit = {found}, and the service cannot change that: set it to on"
+        )
+
+
+# What a replica knows of its database's clock, by a clock of its own that nobody can set.
+
+
+_log = logging.getLogger("rankloop.serving")
+_QUICK = 1.0  # seconds in which an answer must be there to tell the time
+
+
+class DatabaseClock:
+    """Tells the database, with each batch, what time it must be; where that is far off, its clock was set.
+
+    seconds: how long a call may take: so far off the time may be because the call was late.
+    """
+
+    def __init__(self, *, seconds: float, steady: Callable[[], float] = since_boot) -> None:
+        self._steady = steady
+        self._seconds = seconds
+        self._seen: tuple[int, float] | None = (
+            None  # the time of the logs, in milliseconds, and when it was seen
+        )
+        self.behind = 0.0  # seconds that the clock of the logs is behind the database's
+        self.jumps = 0
+
+    def expected(self) -> tuple[int | None, int, int]:
+        """The time that it must be, how far off it may be, both in milliseconds; and the jumps that are known."""
+        if self._seen is None:
+            return None, 0, 0
+        time, at = self._seen
+        passed = max(0.0, self._steady() - at)
+        most = TOLERANCE + _QUICK + self._seconds + DRIFT * passed
+        return time + round(1000 * passed), round(1000 * most), self.jumps
+
+    async def look(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        """Have the database look at its clock, and learn what time it is. A jump is told."""
+        first, began = self._seen is None, self._steady()
+        now, behind, jumps = await ask(*self.expected())
+        ended = self._steady()
+        if ended - began <= _QUICK or jumps != self.jumps:
+            self._seen = now, ended
+        self.behind = behind / 1000
+        if jumps != self.jumps and not first:
+            _log.warning(
+                "the clock of the database jumped; the clock of the logs goes on evenly, %+.1f s apart from it",
+                -self.behind,
+            )
+        self.jumps = jumps
+
+    def remarks(self) -> list[str]:
+        if not self.behind:
+            return []
+        return [f"the clock of the database jumped; it is {self.behind:+.1f} s from that of the logs"]
+
+
+# What errors of PostgreSQL mean to a store, and how its address may be shown.
+
+
+class NewSegment(contract.StoreError):
+    """Rows were moved to a segment that this process does not know of yet; nothing was written."""
+
+
+LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was cut in the middle of an answer
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.ObjectNotInPrerequisiteStateError,  # closed for maintenance
+    asyncpg.InvalidCatalogNameError,  # renamed or dropped
+)
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown.
+
+    >>> without_password("postgresql://me:secret@host/name")
+    'postgresql://me@host/name'
+    """
+    return re.sub(r"://([^:/@]*):.*@", r"://\1@", url)
+
+
+def meaning(error: Any) -> contract.StoreError:
+    """The error that a function of the database raised in words."""
+    text = str(error)
+    for start, kind in (
+        ("epoch", contract.Fenced),
+        ("history", contract.Diverged),
+        ("segments", NewSegment),
+        ("stale", contract.Stale),
+    ):
+        if text.startswith(start):
+            return kind(text)
+    return contract.StoreError(text)

@@ -1,15 +1,10 @@
--- Tables and functions of the PostgreSQL store; `postgres_setup.prepare` runs them.
-CREATE TABLE IF NOT EXISTS format (version int NOT NULL);
+-- Tables and functions of the PostgreSQL store; `postgres.prepare` runs them.
 CREATE TABLE IF NOT EXISTS meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (
     id serial PRIMARY KEY, name text NOT NULL UNIQUE, last_seq bigint NOT NULL DEFAULT 0,
     last_at bigint NOT NULL DEFAULT 0, link bytea NOT NULL DEFAULT '');
 -- How far this log's clock is ahead of the database's, which was set back: the time of a log never falls.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS ahead bigint NOT NULL DEFAULT 0;
--- Earlier versions moved rankers between databases. Where a ranker is: here; leaving for another database; arriving
--- from one, not used yet; gone to one. And the store in which its log began, where that is another one.
-ALTER TABLE ranker ADD COLUMN IF NOT EXISTS place text NOT NULL DEFAULT 'here';
-ALTER TABLE ranker ADD COLUMN IF NOT EXISTS origin text;
 -- The last row that changed the ranker itself: a list that was drawn before it is refused after it.
 ALTER TABLE ranker ADD COLUMN IF NOT EXISTS changed bigint NOT NULL DEFAULT 0;
 -- How far the clock of all logs is behind the database's, which was set forward, and how often it was set.
@@ -104,17 +99,6 @@ BEGIN
     END IF;
 END $$;
 
--- A ranker that has gone, or is half way to another database, is not written to.
-CREATE OR REPLACE FUNCTION check_place(named text, place text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF place = 'leaving' THEN
-        RAISE EXCEPTION 'moved: ranker % is half way to another database: complete that with the version that began it',
-            named;
-    ELSIF place <> 'here' THEN
-        RAISE EXCEPTION 'moved: there is no ranker % in this database', named;
-    END IF;
-END $$;
-
 -- The same digests as in rankloop.serving.log.digests.
 CREATE OR REPLACE FUNCTION beginning(told text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT substring(sha256(convert_to(told, 'UTF8')) FOR 16)
@@ -131,7 +115,7 @@ CREATE OR REPLACE FUNCTION write_snapshot(
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM check_epoch(of_ranker, s_epoch);
-    PERFORM check_place(name, place) FROM ranker WHERE id = of_ranker FOR SHARE;
+    PERFORM 1 FROM ranker WHERE id = of_ranker FOR SHARE;
     PERFORM check_history(of_ranker, s_seq, s_link);
     INSERT INTO snapshot VALUES (of_ranker, s_seq, s_at, s_epoch, s_code, s_config, s_hash, s_state, s_link, s_seal)
         ON CONFLICT (ranker, seq) DO UPDATE SET at = s_at, epoch = s_epoch, code = s_code, config = s_config,
@@ -153,7 +137,7 @@ BEGIN
     INSERT INTO ranker_lease AS mine (ranker, holder, epoch, until)
         SELECT id, wanted, nextval('lease_epoch'), moment + seconds
             FROM (SELECT id FROM ranker LEFT JOIN ranker_lease ON ranker = id
-                WHERE name = ANY(names) AND place IN ('here', 'leaving') AND holder IS DISTINCT FROM wanted
+                WHERE name = ANY(names) AND holder IS DISTINCT FROM wanted
                 AND (at_once OR until IS NULL OR until <= moment OR until > moment + 2 * seconds)
                 ORDER BY id) AS free
         ON CONFLICT (ranker) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, until = excluded.until
@@ -168,7 +152,6 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE mine ranker%ROWTYPE;
 BEGIN
     SELECT * INTO STRICT mine FROM ranker WHERE id = of_ranker FOR UPDATE;
-    PERFORM check_place(mine.name, mine.place);
     IF mine.closed_through + 1 <> first_seq OR mine.last_seq <= end_seq THEN
         RAISE EXCEPTION 'history: row % was moved to a segment already, or is the newest', first_seq;
     END IF;
@@ -244,9 +227,6 @@ BEGIN
         END IF;
         -- From here to the commit nobody else numbers rows of this ranker.
         SELECT * INTO STRICT mine FROM ranker WHERE name = names[first] FOR UPDATE;
-        IF mine.place <> 'here' THEN
-            PERFORM check_place(mine.name, mine.place);
-        END IF;
         IF wanted_epoch IS NOT NULL THEN
             PERFORM check_epoch(mine.id, wanted_epoch);
         END IF;

@@ -17,7 +17,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rankloop.extras import require, write_whole
 from rankloop.serving.log.digests import own_name
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores.contract import Damaged, Snapshot
+from rankloop.serving.stores.contract import Appended, Damaged, Snapshot
 
 _log = logging.getLogger("rankloop.serving")
 # Rows of these kinds are many, and leave the live log. The others are few, and starting needs them: they stay as well.
@@ -191,7 +191,6 @@ class IdIndex:
         )
 
     def find(self, wanted: Hashes) -> set[int]:
-        """The numbers of rows in which one of these may occur."""
         found: set[int] = set()
         begins = np.searchsorted(self._hashes, wanted, "left")
         for begin, one in zip(begins.tolist(), wanted, strict=True):
@@ -201,7 +200,6 @@ class IdIndex:
         return found
 
     def write(self, folder: Path) -> Path:
-        """Write it to a file in `folder`."""
         parts = [np.ascontiguousarray(self._hashes, "<u8"), np.ascontiguousarray(self._places, "<u4")]
         digest = hashlib.sha256()
         for part in parts:
@@ -299,14 +297,12 @@ class SegmentWriter:
         self._waiting: list[Row] = []
 
     def add(self, rows: list[Row]) -> None:
-        """Take the next rows; full groups are written."""
         self._waiting += rows
         while len(self._waiting) >= GROUP:
             self._write(self._waiting[:GROUP])
             self._waiting = self._waiting[GROUP:]
 
     def close(self) -> None:
-        """Write what is left, and the end of the file."""
         if self._waiting:
             self._write(self._waiting)
         self._waiting = []
@@ -445,7 +441,6 @@ class ClosedHistory:
         return found
 
     def find(self, kind: Kind, event_id: str) -> Row | None:
-        """The row with this kind and ID."""
         for row in self.about([event_id]):
             if (row.kind, row.event_id) == (kind, event_id):
                 return row
@@ -461,7 +456,6 @@ class ClosedHistory:
         return found if any(row.kind == "decision" for row in found) else []
 
     def known(self, entries: list[Entry]) -> list[Row | None]:
-        """For each entry the row that is here under its kind and ID already."""
         rows = {(row.kind, row.event_id): row for row in self.about(entry.event_id for entry in entries)}
         return [rows.get((entry.kind, entry.event_id)) for entry in entries]
 
@@ -565,3 +559,19 @@ class ClosedHistory:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED:
                     path.unlink()
+
+
+def rows_there(entries: list[Entry], histories: Mapping[str, ClosedHistory]) -> dict[int, Row]:
+    """The rows that are in segments already, by the place of their entry; histories: by the name of the ranker."""
+    there: dict[int, Row] = {}
+    for name in {entry.ranker for entry in entries} & histories.keys():
+        places = [i for i, entry in enumerate(entries) if entry.ranker == name]
+        known = histories[name].known([entries[i] for i in places])
+        there |= {i: row for i, row in zip(places, known, strict=True) if row is not None}
+    return there
+
+
+def in_order(entries: list[Entry], there: dict[int, Row], appended: list[Appended]) -> list[Appended]:
+    """Of each entry the row that was there, or what appending the others came to."""
+    rest = iter(appended)
+    return [Appended(there[i], False) if i in there else next(rest) for i in range(len(entries))]

@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,45 +25,10 @@ import msgspec
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log.digests import archived_name, beginning, link_of, sealed
 from rankloop.serving.log.records import NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores import sqlite_file
-from rankloop.serving.stores.contract import (
-    Appended,
-    Broken,
-    Damaged,
-    Diverged,
-    Due,
-    Fenced,
-    Head,
-    Missing,
-    SetBack,
-    Snapshot,
-    Store,
-    StoredKey,
-    StoreError,
-    SubjectKey,
-    due_of,
-)
+from rankloop.serving.stores import contract, sqlite_file
+from rankloop.serving.stores.contract import Store
 from rankloop.serving.stores.segments import ClosedHistory, Segment, folder_name
-from rankloop.serving.stores.sqlite_file import (
-    KIND_BITS,
-    SEQ,
-    SEQ_BITS,
-    Batch,
-    Checkpoints,
-    Known,
-    Marks,
-    OwnerLock,
-    as_text,
-    check_format,
-    find,
-    newest,
-    oddities,
-    origins_of,
-    prepare,
-    read_log,
-    read_old,
-    timeline_of,
-)
+from rankloop.serving.stores.sqlite_file import KIND_BITS, SEQ, SEQ_BITS
 
 Result = TypeVar("Result")
 _log = logging.getLogger("rankloop.serving")
@@ -166,8 +134,8 @@ def _finish(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_exception(error)
 
 
-def _late(seconds: float) -> StoreError:
-    return StoreError(f"the disk did not answer within {seconds:g} s")
+def _late(seconds: float) -> contract.StoreError:
+    return contract.StoreError(f"the disk did not answer within {seconds:g} s")
 
 
 class SQLiteStore(Store):
@@ -202,28 +170,26 @@ class SQLiteStore(Store):
         self._vfs = vfs
         self._busy_seconds = busy_seconds
         self._disk_seconds = disk_seconds
-        self._known = Known()
+        self._known = sqlite_file.Known()
         self._closed: dict[str, ClosedHistory] = {}
-        self._origins: dict[int, str] = {}
-        self._marks = Marks(self.folder / "acknowledged")
+        self._marks = sqlite_file.Marks(self.folder / "acknowledged")
         self._writes = DiskThread("write")
         self._reads = DiskThread("read")
-        self._checkpoints = Checkpoints(self.path, vfs, busy_seconds=busy_seconds)
-        self._lock = OwnerLock(self.folder)
+        self._checkpoints = sqlite_file.Checkpoints(self.path, vfs, busy_seconds=busy_seconds)
+        self._lock = sqlite_file.OwnerLock(self.folder)
         self._is_open = False
         self._has_room = True
         self.n_commits = 0
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self.folder / "rankloop.db"
 
     async def open(self) -> None:
         sqlite_file.check_version(apsw.sqlite_lib_version())
         if self.read_only:
             if not self.path.exists():
-                raise Missing(f"there is no store in {self.folder}")
+                raise contract.Missing(f"there is no store in {self.folder}")
         else:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +197,9 @@ class SQLiteStore(Store):
                     self._lock.take()
                 sqlite_file.make_private(self.path)
             except OSError as error:
-                raise StoreError(f"cannot write to the folder {self.folder}: {error.strerror}") from None
+                raise contract.StoreError(
+                    f"cannot write to the folder {self.folder}: {error.strerror}"
+                ) from None
         try:
             await self._reads.run(self._connect)
         except BaseException:
@@ -247,32 +215,29 @@ class SQLiteStore(Store):
                 self._reader if self.read_only else sqlite_file.connect(self.path, self._vfs, read_only=False)
             )
             if self.read_only:
-                ((found,),) = self._rows(self._reader, "PRAGMA user_version")
-                check_format(int(found), self.path, may_migrate=False)
+                with sqlite_file.read_errors(self.path):
+                    sqlite_file.check_format(self._reader, self.path)
             else:
-                prepare(self._writer, self.path, may_migrate=self._wants_own)
-            for connection in {self._reader, self._writer}:
-                read_old(connection)
+                sqlite_file.prepare(self._writer, self.path)
             if self.read_only or self._wants_own:
                 self._marks.open(read_only=self.read_only)
             if self.read_only:
                 # From here on the service may write what it will. The marks were read before, so none is newer.
                 self._reader.execute("BEGIN")
-            self.timeline = timeline_of(self._reader)
-            self._origins = origins_of(self._reader)
+            self.timeline = sqlite_file.timeline_of(self._reader)
             for ranker_id, name in self._rows(self._reader, "SELECT id, name FROM ranker ORDER BY id"):
                 # A number that no ranker can have is damage: it has no rows then, and is quarantined.
                 number = ranker_id if 0 < ranker_id < 1 << 63 - SEQ_BITS else 0
                 self._known.ids[name] = number
                 with sqlite_file.read_errors(self.path):
-                    self._known.newest[name] = newest(
+                    self._known.newest[name] = sqlite_file.newest(
                         self._reader, number, first=beginning(self.timeline, name)
                     )
                     self._closed_part(name)
         except apsw.NotADBError:
             raise ValueError(f"{self.path} is not an SQLite file") from None
         except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:
-            raise Damaged(f"{self.path} is damaged: {error}") from None
+            raise contract.Damaged(f"{self.path} is damaged: {error}") from None
         if self._wants_own and not self.read_only:
             self._face_loss()
         self._reader.set_busy_timeout(0)
@@ -310,7 +275,7 @@ class SQLiteStore(Store):
         if lost and not self._accepts_loss:
             for connection in {self._reader, self._writer}:
                 connection.close()
-            raise SetBack(
+            raise contract.SetBack(
                 f"{self.path} has acknowledged more than it holds; not there: {'; '.join(lost.values())}. It was put "
                 "back to an earlier moment, or the disk has lost its end. Put the newer file back, or give up what "
                 f"is not there: rankloop accept-loss --data {self.folder}"
@@ -348,13 +313,6 @@ class SQLiteStore(Store):
     async def rankers(self) -> list[str]:
         return [name for name in self._known.ids if "~" not in name]
 
-    async def origin(self, ranker: str) -> str:
-        return self._origins.get(self._known.ids.get(ranker, 0), self.timeline)
-
-    def _first(self, ranker: str) -> bytes:
-        """The link before the first row."""
-        return beginning(self._origins.get(self._known.ids.get(ranker, 0), self.timeline), ranker)
-
     async def archived(self) -> list[str]:
         return [name for name in self._known.ids if "~" in name]
 
@@ -363,7 +321,7 @@ class SQLiteStore(Store):
 
         def work() -> None:
             if ranker not in self._known.ids:
-                raise Missing(f"there is no ranker {ranker!r}")
+                raise contract.Missing(f"there is no ranker {ranker!r}")
             self._writer.execute(sql, (name, self._known.ids[ranker]))
 
         def rename() -> None:
@@ -374,10 +332,12 @@ class SQLiteStore(Store):
         await self._write(work, then=rename)
         return name
 
-    async def append(self, entries: list[Entry], *, at: int, epoch: int | None = None) -> list[Appended]:
-        batch = Batch(self._writer, self._known, timeline=self.timeline, at=at)
+    async def append(
+        self, entries: list[Entry], *, at: int, epoch: int | None = None
+    ) -> list[contract.Appended]:
+        batch = sqlite_file.Batch(self._writer, self._known, timeline=self.timeline, at=at)
 
-        def work() -> list[Appended]:
+        def work() -> list[contract.Appended]:
             if epoch is not None:
                 self._check_epoch(epoch)
             return sqlite_file.insert_new(batch, entries, self._closed)
@@ -393,7 +353,7 @@ class SQLiteStore(Store):
     ) -> Result:
         """Run `work` in one transaction, and `then` after it, in the thread that writes."""
         if self._checkpoints.failed is not None:
-            raise Broken(self._checkpoints.failed)
+            raise contract.Broken(self._checkpoints.failed)
         return await self._writes.run(lambda: self._commit(work, then), seconds=seconds)
 
     def _commit(self, work: Callable[[], Result], then: Callable[[], None]) -> Result:
@@ -425,15 +385,15 @@ class SQLiteStore(Store):
 
     def _log(self, ranker: str, which: str, values: tuple[Any, ...]) -> list[Row]:
         with sqlite_file.read_errors(self.path):
-            return read_log(self._reader, which, values, self._first(ranker))
+            return sqlite_file.read_log(self._reader, which, values, beginning(self.timeline, ranker))
 
     def _find(self, ranker: str, kind: Kind, event_id: str) -> Row | None:
         number = self._known.ids.get(ranker)
         if number is None:
             return None
-        first = self._first(ranker)
+        first = beginning(self.timeline, ranker)
         with sqlite_file.read_errors(self.path):
-            row = find(self._reader, number, kind, event_id, first=first)
+            row = sqlite_file.find(self._reader, number, kind, event_id, first=first)
         return self._closed_part(ranker).find(kind, event_id) if row is None else row
 
     async def read(self, ranker: str, *, after: int, limit: int) -> list[Row]:
@@ -468,13 +428,13 @@ class SQLiteStore(Store):
     async def time(self, ranker: str, *, at: int) -> int:
         return self._known.time(ranker, at)
 
-    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> Due:
+    async def due(self, ranker: str, *, after: int, before: int, allowed: int, limit: int) -> contract.Due:
         base = self._known.ids.get(ranker, -1) << SEQ_BITS
         topics = [
             base >> SEQ_BITS - KIND_BITS | NUMBER_OF_KIND[kind] for kind in ("decision", "feedback", "expire")
         ]
         values = (*topics, base, base | SEQ, base + after, before, allowed, limit)
-        return due_of(
+        return contract.due_of(
             await self._read(lambda: self._rows(self._reader, _DUE, values), rows=limit),
             after=after,
             before=before,
@@ -488,15 +448,15 @@ class SQLiteStore(Store):
             return "the disk does not answer"
         return None if self._has_room else f"no room to write to {self.path}"
 
-    async def head(self, ranker: str) -> Head:
+    async def head(self, ranker: str) -> contract.Head:
         return self._known.head(ranker)
 
-    async def acknowledged(self, ranker: str) -> Head | None:
+    async def acknowledged(self, ranker: str) -> contract.Head | None:
         number = self._known.ids.get(ranker)
         return None if number is None else await self._read(lambda: self._marks.read(number))
 
     async def problems(self) -> list[str]:
-        return await self._reads.run(lambda: [*oddities(self._reader), *self._vanished()])
+        return await self._reads.run(lambda: [*sqlite_file.oddities(self._reader), *self._vanished()])
 
     def _vanished(self) -> list[str]:
         """Rankers that have a mark and nothing else."""
@@ -520,9 +480,9 @@ class SQLiteStore(Store):
     def _check_epoch(self, epoch: int) -> None:
         found = self._rows(self._writer, "SELECT epoch FROM lease")
         if not found or found[0][0] != epoch:
-            raise Fenced(f"epoch {epoch} is over")
+            raise contract.Fenced(f"epoch {epoch} is over")
 
-    async def write_snapshot(self, ranker: str, snapshot: Snapshot, *, keep: int) -> None:
+    async def write_snapshot(self, ranker: str, snapshot: contract.Snapshot, *, keep: int) -> None:
         number = self._known.ids[ranker]
 
         def work() -> None:
@@ -532,14 +492,14 @@ class SQLiteStore(Store):
         await self._transaction(work, then=lambda: None, seconds=_SNAPSHOT_SECONDS)
         reach("after-snapshot")
 
-    async def snapshots(self, ranker: str) -> list[Snapshot]:
+    async def snapshots(self, ranker: str) -> list[contract.Snapshot]:
         number = self._known.ids.get(ranker)
         return await self._read(lambda: _snapshots(self._reader, "x''", "ranker = ? ORDER BY seq", (number,)))
 
-    async def read_snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+    async def read_snapshot(self, ranker: str, seq: int) -> contract.Snapshot | None:
         return await self._reads.run(lambda: self._snapshot(ranker, seq), seconds=_SNAPSHOT_SECONDS)
 
-    async def write_key(self, key: StoredKey) -> None:
+    async def write_key(self, key: contract.StoredKey) -> None:
         sql = "INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?, ?)"
         await self._write(lambda: self._writer.execute(sql, msgspec.structs.astuple(key)))
 
@@ -547,9 +507,11 @@ class SQLiteStore(Store):
         sql = "DELETE FROM api_key WHERE id = ? RETURNING id"
         return bool(await self._write(lambda: list(self._writer.execute(sql, (key_id,)))))
 
-    async def keys(self) -> list[StoredKey]:
+    async def keys(self) -> list[contract.StoredKey]:
         sql = "SELECT id, role, digest, at, note FROM api_key ORDER BY at, id"
-        return [StoredKey(*found) for found in await self._read(lambda: self._rows(self._reader, sql))]
+        return [
+            contract.StoredKey(*found) for found in await self._read(lambda: self._rows(self._reader, sql))
+        ]
 
     async def take_leases(
         self, holder: str, rankers: Collection[str], *, seconds: float, now: float, at_once: bool = False
@@ -584,7 +546,7 @@ class SQLiteStore(Store):
         gap = bool(rows) and rows[-1].seq != after + len(rows)
         return self._closed_part(ranker, again=gap).page(rows, after=after, limit=limit, rest=live)
 
-    def _snapshot(self, ranker: str, seq: int) -> Snapshot | None:
+    def _snapshot(self, ranker: str, seq: int) -> contract.Snapshot | None:
         number = self._known.ids.get(ranker)
         found = _snapshots(self._reader, "state", "ranker = ? AND seq = ?", (number, seq))
         if found or number is None:
@@ -593,7 +555,7 @@ class SQLiteStore(Store):
 
     async def history(self, ranker: str) -> ClosedHistory:
         if ranker not in self._known.ids:
-            raise Missing(f"there is no ranker {ranker!r}")
+            raise contract.Missing(f"there is no ranker {ranker!r}")
         return await self._read(lambda: self._closed_part(ranker))
 
     async def add_segment(self, ranker: str, segment: Segment, *, links: dict[int, bytes]) -> None:
@@ -615,38 +577,34 @@ class SQLiteStore(Store):
         values = (base + after, base | through, limit)
         return await self._read(lambda: self._log(ranker, _ROWS, values), rows=limit)
 
-    async def give_space_back(self, *, whole: bool = False) -> None:
-        def rewrite() -> None:
-            with sqlite_file.write_errors(self.path):
-                sqlite_file.rewrite_file(self._writer)
-
-        if whole:
-            await self._writes.run(rewrite)
+    async def give_space_back(self) -> None:
         while await self._write(lambda: sqlite_file.give_back(self._writer)):
             pass
 
     # Keys of data subjects: what is destroyed is overwritten in the file
 
-    async def subject_key(self, subject: str) -> SubjectKey | None:
+    async def subject_key(self, subject: str) -> contract.SubjectKey | None:
         return await self._read(lambda: self._one(_NEWEST_KEY, subject))
 
-    async def find_subject_key(self, key_id: str) -> SubjectKey | None:
+    async def find_subject_key(self, key_id: str) -> contract.SubjectKey | None:
         sql = "SELECT id, key FROM subject_key WHERE id = ?"
         return await self._read(lambda: self._one(sql, key_id))
 
-    def _one(self, sql: str, value: str) -> SubjectKey | None:
+    def _one(self, sql: str, value: str) -> contract.SubjectKey | None:
         for row in self._reader.execute(sql, (value,)):
-            return SubjectKey(*row)
+            return contract.SubjectKey(*row)
         return None
 
-    async def write_subject_key(self, subject: str, key: SubjectKey, *, at: int) -> SubjectKey:
+    async def write_subject_key(
+        self, subject: str, key: contract.SubjectKey, *, at: int
+    ) -> contract.SubjectKey:
         sql = "INSERT INTO subject_key (id, subject, key, at) VALUES (?, ?, ?, ?)"
 
-        def work() -> SubjectKey:
+        def work() -> contract.SubjectKey:
             present = list(self._writer.execute(_NEWEST_KEY, (subject,)))
             if not present:
                 self._writer.execute(sql, (key.key_id, subject, key.key, at))
-            return SubjectKey(*present[0]) if present else key
+            return contract.SubjectKey(*present[0]) if present else key
 
         return await self._write(work)
 
@@ -665,7 +623,7 @@ class SQLiteStore(Store):
         try:
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
-            raise StoreError(
+            raise contract.StoreError(
                 f"the keys are destroyed, but older pages with them are still in {self.path}-wal, since somebody "
                 f"reads from there ({error}): erase again once they are done"
             ) from error
@@ -675,13 +633,22 @@ class SQLiteStore(Store):
         return await self._read(lambda: {key_id for (key_id,) in self._reader.execute(sql)})
 
 
+class MemoryStore(SQLiteStore):
+    """A store that goes with the process, in a folder of its own: for trials and tests."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="rankloop-")
+        super().__init__(folder)
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+
 def _write_snapshot(
-    writer: apsw.Connection, number: int, ranker: str, snapshot: Snapshot, *, keep: int
+    writer: apsw.Connection, number: int, ranker: str, snapshot: contract.Snapshot, *, keep: int
 ) -> None:
     """Within a transaction: keep it with the newest `keep` - 1 others; `Diverged` where it is not of this log."""
     row = number << SEQ_BITS | snapshot.seq
     if list(writer.execute("SELECT link FROM log WHERE id = ?", (row,))) != [(snapshot.link,)]:
-        raise Diverged(f"the log of {ranker!r} has no such row {snapshot.seq}")
+        raise contract.Diverged(f"the log of {ranker!r} has no such row {snapshot.seq}")
     writer.execute(
         "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (number, *msgspec.structs.astuple(sealed(ranker, snapshot))),
@@ -694,7 +661,9 @@ def _write_snapshot(
     )
 
 
-def _snapshots(reader: apsw.Connection, state: str, which: str, values: tuple[Any, ...]) -> list[Snapshot]:
+def _snapshots(
+    reader: apsw.Connection, state: str, which: str, values: tuple[Any, ...]
+) -> list[contract.Snapshot]:
     """Snapshots, with what is named `state` for their states. A damaged one has a seal that does not fit."""
     sql = f"SELECT seq, at, epoch, code, config, hash, {state}, link, seal FROM snapshot WHERE {which}"
     try:
@@ -703,14 +672,17 @@ def _snapshots(reader: apsw.Connection, state: str, which: str, values: tuple[An
         except UnicodeDecodeError:
             for column in _TEXTS:
                 sql = sql.replace(f" {column},", f" CAST({column} AS BLOB),")
-            found = [(*row[:3], *map(as_text, row[3:6]), *row[6:]) for row in reader.execute(sql, values)]
+            found = [
+                (*row[:3], *map(sqlite_file.as_text, row[3:6]), *row[6:])
+                for row in reader.execute(sql, values)
+            ]
     except apsw.Error as error:
-        raise Damaged(f"snapshots cannot be read: {error}") from error
+        raise contract.Damaged(f"snapshots cannot be read: {error}") from error
     return [_snapshot(row) for row in found]
 
 
-def _snapshot(found: tuple[Any, ...]) -> Snapshot:
+def _snapshot(found: tuple[Any, ...]) -> contract.Snapshot:
     kinds = (int, int, int, str, str, str, bytes, bytes, bytes)
     if all(type(value) is kind for value, kind in zip(found, kinds, strict=True)):
-        return Snapshot(*found)
-    return Snapshot(found[0], 0, 0, "", "", "", b"", b"", b"\0")  # no snapshot has such a seal
+        return contract.Snapshot(*found)
+    return contract.Snapshot(found[0], 0, 0, "", "", "", b"", b"", b"\0")  # no snapshot has such a seal

@@ -22,21 +22,10 @@ import msgspec
 
 from rankloop.serving.clock import next_time
 from rankloop.serving.failpoints import reach
-from rankloop.serving.log.digests import SIZE, beginning, content, link, link_of, sealed
+from rankloop.serving.log.digests import SIZE, beginning, content, link
 from rankloop.serving.log.records import KINDS, NUMBER_OF_KIND, Entry, Kind, Row
-from rankloop.serving.stores.contract import (
-    Appended,
-    Broken,
-    Damaged,
-    Diverged,
-    Full,
-    Head,
-    Missing,
-    Owned,
-    Snapshot,
-    StoreError,
-)
-from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment
+from rankloop.serving.stores import contract
+from rankloop.serving.stores.segments import MANY, ClosedHistory, Segment, in_order, rows_there
 
 _OPEN_SECONDS = 5.0  # that opening waits for another process
 _LEAST_FREE = 4_000_000  # bytes on the disk
@@ -60,7 +49,7 @@ def check_version(version: str) -> None:
     least = _FIXED_IN_SERIES.get((major, minor))
     if (major, minor, patch) >= _FIXED or (least is not None and patch >= least):
         return
-    raise StoreError(
+    raise contract.StoreError(
         f"SQLite {version} can corrupt a file that is written while rows are moved within it (the WAL-reset bug, "
         "fixed in 3.51.3, 3.50.7 and 3.44.6): install a newer apsw"
     )
@@ -96,7 +85,7 @@ def begin(writer: apsw.Connection, path: Path) -> None:
     try:
         writer.execute("BEGIN IMMEDIATE")
     except apsw.BusyError:
-        raise StoreError(f"another process holds the write lock of {path}") from None
+        raise contract.StoreError(f"another process holds the write lock of {path}") from None
 
 
 def take_lease(writer: apsw.Connection, holder: str, *, at: float) -> int:
@@ -115,7 +104,7 @@ def read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.BusyError:
-        raise StoreError(f"another process has locked {path}") from None
+        raise contract.StoreError(f"another process has locked {path}") from None
 
 
 @contextlib.contextmanager
@@ -124,9 +113,9 @@ def write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.FullError as error:
-        raise Full(f"no room to write to {path}: {error}") from error
+        raise contract.Full(f"no room to write to {path}: {error}") from error
     except (apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        raise Broken(f"could not write to {path}: {error}") from error
+        raise contract.Broken(f"could not write to {path}: {error}") from error
 
 
 def has_room(folder: Path) -> bool:
@@ -148,14 +137,13 @@ class OwnerLock:
         self._file = -1
 
     def take(self) -> None:
-        """`Owned` where another process has it."""
         self._file = os.open(self._folder / "owner.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             owner = os.pread(self._file, 32, 0).decode(errors="replace").strip()
             self.release()
-            raise Owned(
+            raise contract.Owned(
                 f"{self._folder} is served by another process already (process ID {owner or 'unknown'}): "
                 "stop it, choose another folder, or share a PostgreSQL database"
             ) from None
@@ -163,7 +151,6 @@ class OwnerLock:
         os.pwrite(self._file, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Let go, where it was taken."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -198,12 +185,11 @@ class Marks:
                 return
 
     def close(self) -> None:
-        """Let go."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
-    def write(self, heads: dict[int, Head]) -> None:
+    def write(self, heads: dict[int, contract.Head]) -> None:
         """Keep these. A full or failing disk is no reason to fail: what they prove is durable already."""
         with contextlib.suppress(OSError):
             for number, head in heads.items():
@@ -211,16 +197,14 @@ class Marks:
                 os.pwrite(self._file, mark + _check(number, mark), _SLOT * number)
 
     def forget(self, number: int) -> None:
-        """Have no mark of a ranker any more."""
         os.pwrite(self._file, bytes(_SLOT), _SLOT * number)
 
-    def all(self) -> dict[int, Head]:
-        """Every mark, by the number of its ranker."""
+    def all(self) -> dict[int, contract.Head]:
         size = len(self._seen) if self._file < 0 else os.fstat(self._file).st_size
         found = {number: self.read(number) for number in range(1, -(-size // _SLOT))}
         return {number: mark for number, mark in found.items() if mark is not None}
 
-    def read(self, number: int) -> Head | None:
+    def read(self, number: int) -> contract.Head | None:
         """The mark of a ranker; None where there is none, ValueError where it is damaged."""
         first, size = _SLOT * number, _MARK.size + SIZE
         slot = self._seen[first : first + size] if self._file < 0 else os.pread(self._file, size, first)
@@ -229,7 +213,7 @@ class Marks:
         mark, check = slot[: _MARK.size], slot[_MARK.size :]
         if check != _check(number, mark):
             raise ValueError("the mark of its newest acknowledged row is damaged")
-        return Head(*_MARK.unpack(mark))
+        return contract.Head(*_MARK.unpack(mark))
 
 
 def _check(number: int, mark: bytes) -> bytes:
@@ -239,7 +223,7 @@ def _check(number: int, mark: bytes) -> bytes:
 # Tables, their format, and how an older file is brought forward.
 
 
-FORMAT = 3  # 2: rows are linked, snapshots are sealed; 3: rows may be in segments
+FORMAT = 3
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ranker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -257,76 +241,49 @@ CREATE TABLE IF NOT EXISTS api_key (
     id TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL, epoch INTEGER NOT NULL, until REAL NOT NULL);
-"""
-# entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here.
-# subject_key: keys of data subjects; of one that was destroyed only its name in the log is left.
-SEGMENTS = """
+-- entry: a segment of the manifest, as JSON. gap: links of rows that are only in a segment, while the next row is here
 CREATE TABLE IF NOT EXISTS segment (
     ranker INTEGER NOT NULL, last INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (ranker, last)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS gap (id INTEGER PRIMARY KEY, link BLOB NOT NULL);
+-- keys of data subjects; of one that was destroyed only its name in the log is left
 CREATE TABLE IF NOT EXISTS subject_key (
     id TEXT PRIMARY KEY, subject TEXT, key BLOB, at INTEGER NOT NULL, erased INTEGER);
+CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);
 """
 SEQ_BITS = 40
 SEQ = (1 << SEQ_BITS) - 1
 KIND_BITS = 5
-_PAGE = 1_000
 _BEFORE = (
     f"CASE WHEN log.id & {SEQ} > 1 THEN coalesce((SELECT old.link FROM log AS old WHERE old.id = log.id - 1), "
     "(SELECT gap.link FROM gap WHERE gap.id = log.id - 1)) END"
 )
-SUBJECTS = "CREATE INDEX IF NOT EXISTS subject_of_key ON subject_key (subject);\n"
 # The kind of a row, and a number that no kind has where it is filed under another ranker.
 COLUMNS = f"id, at, topic - (id >> {SEQ_BITS} << {KIND_BITS}), event, body, digest, decision, link, {_BEFORE}"
 _AS_BYTES = COLUMNS.replace("event", "CAST(event AS BLOB)").replace("decision", "CAST(decision AS BLOB)")
 _BY_EVENT = "SELECT 1 FROM log INDEXED BY log_event WHERE topic = ? AND event = ? AND id = ?"
 _BY_LIST = "SELECT 1 FROM log INDEXED BY log_decision WHERE decision = ? AND id = ?"
-_SNAPSHOT = "seq, at, epoch, code, config, hash, state, link, seal"
 
 
-def prepare(connection: apsw.Connection, path: Path, *, may_migrate: bool) -> None:
-    """Make the tables, or bring those of an older format forward; ValueError where that cannot be done."""
-    (found,) = next(iter(connection.execute("PRAGMA user_version")))
-    check_format(int(found), path, may_migrate=may_migrate)
-    if found == 2 and not may_migrate:
-        return
+def prepare(connection: apsw.Connection, path: Path) -> None:
+    """Make the tables; ValueError where the file has those of another format."""
+    check_format(connection, path)
     with connection:  # all or nothing
-        for statement in (SCHEMA + SEGMENTS + SUBJECTS).split(";\n"):
+        for statement in SCHEMA.split(";\n"):
             connection.execute(statement)
         timeline = secrets.token_hex(8)
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('timeline', ?)", (timeline,))
-        if found == 1:
-            _link_all(connection)
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def check_format(found: int, path: Path, *, may_migrate: bool) -> None:
-    """ValueError where a file of this format cannot be used."""
-    if found > FORMAT:
-        raise ValueError(
-            f"{path} was written in format {found} by a newer version of rankloop; this one reads {FORMAT} at most"
-        )
-    if found == 1 and not may_migrate:
-        raise ValueError(
-            f"{path} is in format 1, without digests: start the service on it once, or run `rankloop upgrade`"
-        )
-
-
-def read_old(connection: apsw.Connection) -> None:
-    """Read a file of format 2, for this connection, as one that has no segments; the file stays as it is."""
+def check_format(connection: apsw.Connection, path: Path) -> None:
+    """ValueError where a file has another format than this code; 0 has one that is new."""
     ((found,),) = connection.execute("PRAGMA user_version")
-    if found == 2:
-        ((only,),) = connection.execute("PRAGMA query_only")
-        connection.execute("PRAGMA query_only = OFF")
-        for statement in SEGMENTS.split(";\n"):
-            connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
-        connection.execute(f"PRAGMA query_only = {only}")
-
-
-def origins_of(connection: apsw.Connection) -> dict[int, str]:
-    """The identity of the store in which a log began, by the number of its ranker, where that is another one."""
-    found = connection.execute("SELECT name, value FROM meta WHERE name LIKE 'origin/%'")
-    return {int(name.partition("/")[2]): value for name, value in found}
+    if found > FORMAT:
+        raise ValueError(f"{path} was written in format {found} by a newer version of rankloop")
+    if 0 < found < FORMAT:
+        raise ValueError(
+            f"{path} is in format {found}: start the service of rankloop 0.2 on it once, then this one"
+        )
 
 
 def timeline_of(connection: apsw.Connection) -> str:
@@ -334,38 +291,6 @@ def timeline_of(connection: apsw.Connection) -> str:
     for (value,) in connection.execute("SELECT value FROM meta WHERE name = 'timeline'"):
         return str(value)
     return ""
-
-
-def _link_all(connection: apsw.Connection) -> None:
-    """Link rows and seal snapshots that were written before there were digests, as they are now."""
-    for table, column in (("log", "link"), ("snapshot", "link"), ("snapshot", "seal")):
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
-    timeline = timeline_of(connection)
-    for number, name in list(connection.execute("SELECT id, name FROM ranker")):
-        links = {0: beginning(timeline, name)}
-        for page in _pages(connection, number):
-            for row in page:
-                links[row.seq] = link_of(row, links[row.seq - 1])
-            connection.executemany(
-                "UPDATE log SET link = ? WHERE id = ?",
-                [(links[row.seq], number << SEQ_BITS | row.seq) for row in page],
-            )
-        for (seq,) in list(connection.execute("SELECT seq FROM snapshot WHERE ranker = ?", (number,))):
-            (values,) = connection.execute(
-                f"SELECT {_SNAPSHOT} FROM snapshot WHERE ranker = ? AND seq = ?", (number, seq)
-            )
-            snapshot = sealed(name, msgspec.structs.replace(Snapshot(*values), link=links.get(seq, b"")))
-            connection.execute(
-                "UPDATE snapshot SET link = ?, seal = ? WHERE ranker = ? AND seq = ?",
-                (snapshot.link, snapshot.seal, number, seq),
-            )
-
-
-def _pages(connection: apsw.Connection, number: int) -> Iterator[list[Row]]:
-    after, last = number << SEQ_BITS, number << SEQ_BITS | SEQ
-    while page := read_log(connection, "id > ? AND id <= ? ORDER BY id LIMIT ?", (after, last, _PAGE)):
-        yield page
-        after = number << SEQ_BITS | page[-1].seq
 
 
 def read_log(
@@ -384,7 +309,7 @@ def read_log(
                 for row in connection.execute(f"SELECT {_AS_BYTES} FROM log WHERE {which}", values)
             ]
     except apsw.Error as error:
-        raise Damaged(f"the log cannot be read: {error}") from error
+        raise contract.Damaged(f"the log cannot be read: {error}") from error
     return [_row(row, first) for row in found]
 
 
@@ -423,7 +348,7 @@ def filed(connection: apsw.Connection, number: int, rows: list[Row]) -> set[int]
             ):
                 found.add(row.seq)
     except apsw.Error as error:
-        raise Damaged(f"an index cannot be read: {error}") from error
+        raise contract.Damaged(f"an index cannot be read: {error}") from error
     return found
 
 
@@ -473,19 +398,16 @@ class Known:
         self.newest: dict[str, tuple[int, int, bytes]] = {}  # seq, time and link
         self.ahead: dict[str, int] = {}  # how far each log's clock is ahead of the given one
 
-    def head(self, ranker: str) -> Head:
-        """The newest row of a ranker."""
+    def head(self, ranker: str) -> contract.Head:
         seq, _, newest = self.newest.get(ranker, (0, 0, b""))
-        return Head(seq, newest)
+        return contract.Head(seq, newest)
 
     def time(self, ranker: str, at: int) -> int:
-        """The time that a row would get now."""
         last = self.newest.get(ranker, (0, 0, b""))[1]
         time, self.ahead[ranker] = next_time(at, last=last, ahead=self.ahead.get(ranker, 0))
         return time
 
     def rename(self, old: str, new: str) -> None:
-        """A ranker has another name."""
         ids = dict(self.ids)  # anew, and not in place: others may be going through it
         ids[new] = ids.pop(old)
         self.ids = ids
@@ -505,8 +427,7 @@ class Batch:
         self._newest: dict[str, tuple[int, int, bytes]] = {}
         self._ahead: dict[str, int] = {}
 
-    def insert(self, entries: list[Entry]) -> list[Appended]:
-        """Insert what is not there yet, and find what is."""
+    def insert(self, entries: list[Entry]) -> list[contract.Appended]:
         self._writer.execute("SAVEPOINT batch")
         try:
             return self._insert_all(entries)
@@ -516,23 +437,25 @@ class Batch:
             self._ids, self._newest, self._ahead = {}, {}, {}
             return [self._insert_one(entry) for entry in entries]
 
-    def keep(self) -> dict[int, Head]:
+    def keep(self) -> dict[int, contract.Head]:
         """It was committed; the newest row of each ranker in it, by number."""
         if self._ids:
             self._known.ids = self._known.ids | self._ids
         self._known.newest.update(self._newest)
         self._known.ahead.update(self._ahead)
-        return {self._known.ids[name]: Head(seq, link) for name, (seq, _, link) in self._newest.items()}
+        return {
+            self._known.ids[name]: contract.Head(seq, link) for name, (seq, _, link) in self._newest.items()
+        }
 
-    def _insert_one(self, entry: Entry) -> Appended:
+    def _insert_one(self, entry: Entry) -> contract.Appended:
         number = self._ids.get(entry.ranker) or self._known.ids.get(entry.ranker)
         there = None
         if number is not None:
             first = beginning(self._timeline, entry.ranker)
             there = find(self._writer, number, entry.kind, entry.event_id, first=first)
-        return self._insert_all([entry])[0] if there is None else Appended(there, False)
+        return self._insert_all([entry])[0] if there is None else contract.Appended(there, False)
 
-    def _insert_all(self, entries: list[Entry]) -> list[Appended]:
+    def _insert_all(self, entries: list[Entry]) -> list[contract.Appended]:
         values: list[Any] = []
         appended = []
         name = None
@@ -550,7 +473,7 @@ class Batch:
             topic = ranker << KIND_BITS | NUMBER_OF_KIND[kind]
             values += (ranker << SEQ_BITS | seq, topic, time, event_id, decision, digest, body, linked)
             row = Row(seq, time, kind, event_id, body, digest, decision, linked, before)
-            appended.append(Appended(row, True))
+            appended.append(contract.Appended(row, True))
             before = linked
             self._newest[name], self._ahead[name] = (seq, time, linked), ahead
         self._execute(values, len(entries))
@@ -561,9 +484,9 @@ class Batch:
         if number:
             return number
         if number == 0:
-            raise Damaged(f"the number of the ranker {entry.ranker!r} is damaged")
+            raise contract.Damaged(f"the number of the ranker {entry.ranker!r} is damaged")
         if entry.kind != "config":
-            raise Missing(f"there is no ranker {entry.ranker!r}")
+            raise contract.Missing(f"there is no ranker {entry.ranker!r}")
         self._writer.execute("INSERT INTO ranker (name) VALUES (?)", (entry.ranker,))
         number = self._ids[entry.ranker] = self._writer.last_insert_rowid()
         self._newest[entry.ranker] = (0, 0, beginning(self._timeline, entry.ranker))
@@ -615,11 +538,13 @@ def add_segment(writer: apsw.Connection, number: int, segment: Segment, links: d
     before = listed_segments(writer, number)
     base = number << SEQ_BITS
     if segment.first != (before[-1].last if before else 0) + 1:
-        raise Diverged(f"another process has moved row {segment.first} to a segment already")
+        raise contract.Diverged(f"another process has moved row {segment.first} to a segment already")
     found = list(writer.execute("SELECT link FROM log WHERE id = ?", (base | segment.last,)))
     newer = list(writer.execute("SELECT 1 FROM log WHERE id = ?", (base | segment.last + 1,)))
     if found != [(bytes.fromhex(segment.link),)] or not newer:
-        raise Diverged(f"row {segment.last} is another one than in segment {segment.file}, or the newest")
+        raise contract.Diverged(
+            f"row {segment.last} is another one than in segment {segment.file}, or the newest"
+        )
     writer.execute(
         "INSERT INTO segment (ranker, last, entry) VALUES (?, ?, ?)",
         (number, segment.last, msgspec.json.encode(segment).decode()),
@@ -642,41 +567,22 @@ def clear_rows(writer: apsw.Connection, number: int, *, through: int, keep: list
     return False
 
 
-def give_back(writer: apsw.Connection) -> int:
-    """Within a transaction: give some free pages back to the file system; how many are left."""
-    ((mode,),) = writer.execute("PRAGMA auto_vacuum")
-    if mode != 2:  # a file from before there were segments: only `VACUUM` changes that
-        return 0
+def give_back(writer: apsw.Connection) -> bool:
+    """Within a transaction: give some free pages back to the file system; whether there may be more."""
+    ((before,),) = writer.execute("PRAGMA freelist_count")
     for _ in writer.execute(f"PRAGMA incremental_vacuum({PAGES})"):
         pass
     ((left,),) = writer.execute("PRAGMA freelist_count")
-    return int(left)
+    return bool(0 < left < before)
 
 
-def rewrite_file(writer: apsw.Connection) -> None:
-    """Make a file from before there were segments one that can give space back, where it has much to give back."""
-    ((mode,),) = writer.execute("PRAGMA auto_vacuum")
-    ((free,),) = writer.execute("PRAGMA freelist_count")
-    ((pages,),) = writer.execute("PRAGMA page_count")
-    if mode != 2 and 4 * free > pages:
-        writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        writer.execute("VACUUM")
-
-
-def insert_new(batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]) -> list[Appended]:
+def insert_new(
+    batch: Batch, entries: list[Entry], histories: dict[str, ClosedHistory]
+) -> list[contract.Appended]:
     """Insert what is neither in the live log nor in a segment, and find what is."""
-    there: dict[int, Any] = {}
-    for name in {entry.ranker for entry in entries}:
-        history = histories.get(name)
-        if history is not None and history.segments:
-            places = [i for i, entry in enumerate(entries) if entry.ranker == name]
-            known = history.known([entries[i] for i in places])
-            there.update({i: row for i, row in zip(places, known, strict=True) if row is not None})
-    if not there:
-        return batch.insert(entries)
+    there = rows_there(entries, histories)
     rest = [entry for i, entry in enumerate(entries) if i not in there]
-    fresh = iter(batch.insert(rest) if rest else [])
-    return [Appended(there[i], False) if i in there else next(fresh) for i in range(len(entries))]
+    return in_order(entries, there, batch.insert(rest) if rest else [])
 
 
 # Moving rows from SQLite's write-ahead log into the database itself, beside the writing, so that it stays small.
@@ -701,7 +607,6 @@ class Checkpoints:
         self.failed: str | None = None
 
     def stop(self) -> None:
-        """Finish what was begun."""
         self._thread.shutdown()
 
     def after_commit(self, writer: apsw.Connection) -> None:
