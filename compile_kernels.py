@@ -310,13 +310,15 @@ def _group(name: str, processors: list[str]) -> list[str]:
     # In a process of its own: object files with the kernels of a module, unless they are there; the kinds they return.
     warnings.simplefilter("ignore")
     path = _path(name)
-    kinds, objects = path.with_suffix(".json"), {path.with_suffix(f".{one}.o"): one for one in processors}
-    if not all(file.exists() for file in (kinds, *objects)):
+    if not path.exists():
         bitcode, returned = linked(GROUPS[name])
-        for file, processor in objects.items():
-            write_whole(file, _writes(machine_code(bitcode, processor)))
-        write_whole(kinds, _writes(json.dumps(returned).encode()))
-    return list(json.loads(kinds.read_text()))
+        write_whole(path, _writes(json.dumps(returned).encode() + b"\n" + bitcode))
+    returned, _, bitcode = path.read_bytes().partition(b"\n")
+    for processor in processors:
+        code = Path(f"{path}.{processor}.o")
+        if not code.exists():
+            write_whole(code, _writes(machine_code(bitcode, processor)))
+    return list(json.loads(returned))
 
 
 def _writes(content: bytes) -> Callable[[Path], object]:

@@ -134,7 +134,7 @@ class Prepared:
         self.words = (ctypes.c_uint64 * size)()
         self.address = ctypes.addressof(self.words)
         self.places: list[int] = []  # of each argument's first word
-        self._function = variant.function
+        self._function, self._returned = variant.function, variant.returned
         at = 0
         for argument in arguments:
             self.places.append(at)
@@ -158,17 +158,15 @@ class Prepared:
         else:
             self._put(self.places[number], argument)
 
-    def go(self) -> None:
-        """Call the kernel; what it returns is left in the words."""
-        self._function(self.address)
-        if self.words[self.status]:
-            raise RuntimeError(f"{self.variant.name} failed with status {self.words[self.status]}")
-
     def run(self) -> Any:
         """Call the kernel and read what it returns."""
-        self.go()
-        value, _ = self._read(parsed(self.variant.returned), self.status + 1)
-        return value
+        self._function(self.address)
+        words, status, returned = self.words, self.status, self._returned
+        if words[status]:
+            raise RuntimeError(f"{self.variant.name} failed with status {words[status]}")
+        if returned == "b":
+            return words[status + 1] != 0
+        return None if returned == "n" else self._read(parsed(returned), status + 1)[0]
 
     def _read(self, part: Any, at: int) -> tuple[Any, int]:
         if isinstance(part, _Tuple):
