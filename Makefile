@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers setup kernels lint format bench load torture soak docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers reproduce setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -16,11 +16,15 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Modules are compiled to bytecode when they are first imported. Most never are.
 INSTALL := $(PIP) install -qq --no-compile
-# Modules in the order of tests/conftest.py, the longest first, and not by their number of tests.
-PYTEST_ARGS ?= -q -n auto --dist loadfile --no-loadscope-reorder
+# A worker more than there are cores, since tests of the service wait now and then. Modules in the order of
+# tests/conftest.py, the longest first, and not by their number of tests.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST_ARGS ?= -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # More words for pytest, beside those: `make test PYTEST_MORE=--durations=60`.
 PYTEST_MORE ?=
 DEMO_SECONDS ?= 60
+# Where `make reproduce` writes, and goes on from where it was interrupted.
+PAPERS_OUT ?= results/papers
 # Tests start hundreds of processes, each with hundreds of modules: those are kept as bytecode, in an image that says
 # otherwise too.
 unexport PYTHONDONTWRITEBYTECODE
@@ -59,6 +63,9 @@ test-service: kernels ## run the tests of the service
 test-papers: kernels ## run the tests of the reproduced papers
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(PAPERS)
 
+reproduce: kernels ## play all experiments of the papers in full, judge their claims, and draw their runs anew (an hour or more)
+	@$(BIN)/rankloop reproduce all --out $(PAPERS_OUT) && $(BIN)/python -m tests.redrawn $(PAPERS_OUT)
+
 kernels: $(READY) ## compile all kernels into a library, as a wheel brings it; what has not changed is kept in build/
 	@$(BIN)/python -m compile_kernels
 
@@ -88,6 +95,9 @@ torture: $(READY) ## more than 500 faults of many kinds under load, and what was
 soak: $(READY) ## a million events with a fault every few seconds: is memory flat, is anything lost (ten minutes or more)
 	@$(BIN)/python -m tests.serving.soak $(SOAK_ARGS)
 
+deployed: $(READY) ## run the image, the chart's container and the unit of deploy/: as root, with podman
+	@$(BIN)/python -m tests.deployed $(DEPLOYED_ARGS)
+
 docs: $(READY) ## build the documentation into site/
 	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
 	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
@@ -103,7 +113,7 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them in b
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
 	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the demo and the service need, the extra \`all\`."; \
-	   grep . build/lock/run.txt; } > requirements.lock
+	   grep -v '^\(#.*\)*$$' build/lock/run.txt; } > requirements.lock
 	@grep -c == requirements.lock requirements-dev.lock
 
 pin = build/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --no-header --no-annotate --no-emit-options \

@@ -55,6 +55,7 @@ default_role = "literal"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"ArrayLike": "array_like"}
 python_maximum_signature_line_length = 80  # beyond, each parameter has a line of its own
 autosummary_generate = False  # `api_pages` writes them, from `__all__`
 numpydoc_show_class_members = False

@@ -41,10 +41,7 @@ candidates = {
 }
 clicks = {}
 for name, ranker in candidates.items():
-    runs = [
-        simulation.play(ranker.clone(), world.clone(), rounds=5_000, seed=seed, fused=False)
-        for seed in (1, 2, 3)
-    ]
+    runs = [simulation.play(ranker.clone(), world.clone(), rounds=5_000, seed=seed) for seed in (1, 2, 3)]
     clicks[name] = float(np.mean([run.mean_value for run in runs]))
     print(f"{name:>12}: {clicks[name]:.3f} clicks a page")
 best = max(clicks, key=lambda name: clicks[name])

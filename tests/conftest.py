@@ -8,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Each worker is one thread: threads of matrix libraries that wait for each other cost more than they bring.
+for _library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 # numba colours the message of every mistake that it tries out while it compiles, though nobody sees most of them.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
@@ -18,7 +21,13 @@ settings.register_profile("wander", deadline=None, max_examples=1_000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
-LONGEST = ("test_same_bytes.py", "test_docs.py", "test_checks.py")
+LONGEST = (
+    "test_docs.py",
+    "test_quick_versions.py",
+    "test_ftrl_pbm.py",
+    "test_classify.py",
+    "test_every_ranker.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -51,7 +51,7 @@ def test_it_is_yaml(path: Path) -> None:
     assert yaml.safe_load(path.read_text())
 
 
-def _rendered(text: str, values: dict[str, Any]) -> Any:
+def rendered(text: str, values: dict[str, Any]) -> Any:
     """A template with its values put in, as far as ours go: values, `quote`, one `range` and one `toYaml`."""
 
     def value(match: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def _rendered(text: str, values: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_the_chart_renders_to_yaml(path: Path, variables: set[str]) -> None:
     values = yaml.safe_load((DEPLOY / "helm" / "rankloop" / "values.yaml").read_text())
-    made = _rendered(path.read_text(), values)
+    made = rendered(path.read_text(), values)
     assert made["metadata"]["name"] == "test"
     if made["kind"] == "Deployment":
         (container,) = made["spec"]["template"]["spec"]["containers"]

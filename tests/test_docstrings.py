@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import public_api
 OWN_SECTIONS = ["Notation", "Departures"]
 # Parameters: all there, in order, with a type, and a description that is a sentence. Returns: a type, a description;
 # it may be left out, since the first line says what is given, and the signature of what type. A parameter that needs
-# no more than a word, or is as in another function, may stand in the text instead, by its name in backquotes; what all
+# no more than a word, or is as in another place, may stand in the text instead, by its name in backquotes; what all
 # functions of a module take, in the text of the module.
 FORM = {f"PR{i:02}" for i in range(1, 11)} | {"RT02", "RT03", "RT04", "RT05", "GL07", "GL08"}
 
@@ -55,15 +55,21 @@ def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NumpyDocString, "sections", sections)
 
 
+def _parameters(value: Any) -> Iterable[str]:
+    try:
+        return inspect.signature(value).parameters
+    except (TypeError, ValueError):  # a property, or what is built in
+        return ()
+
+
 def _errors(value: Any) -> list[tuple[str, str]]:
     document = get_doc_object(value)
     errors = list(validate.validate(document)["errors"])
-    if inspect.isroutine(value):  # of a class all are in the section
-        listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
-        text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
-        missing = {*inspect.signature(value).parameters} - {"self", "cls"} - listed
-        if "arameters as of `" in text or all(f"`{name}`" in text for name in missing):
-            return [(code, message) for code, message in errors if code != "PR01"]
+    listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
+    text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
+    missing = {*_parameters(value)} - {"self", "cls"} - listed
+    if "arameters as of `" in text or all(f"`{name}`" in text for name in missing):
+        return [(code, message) for code, message in errors if code != "PR01"]
     return errors
 
 

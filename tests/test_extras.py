@@ -19,9 +19,9 @@ import pytest
 from packaging.utils import canonicalize_name
 from rich.console import Console
 
-from rankloop import data, environments, extras, feedback, games, rankers, simulation
+from rankloop import data, environments, extras, games, rankers, simulation
 from rankloop.experiments.harness.reproduce import run_jobs
-from rankloop.extras import card, sentence, write_whole
+from rankloop.extras import card, write_whole
 from rankloop.simulation.play import Bar, in_notebook
 from tests.experiments.toy import Toy
 from tests.requirements import closure, of_extra
@@ -300,17 +300,11 @@ class Read(HTMLParser):
 def _shown() -> dict[str, tuple[Any, str]]:
     users = environments.FixedItems(environments.users.bernoulli([0.2, 0.9, 0.5]), measure="dcg")
     letor = data.synthetic_letor(n_queries=3, n_features=4, seed=1)
-    ratings = data.synthetic_ratings(n_users=5, n_items=4, seed=1)
-    pages = feedback.Sessions([[0, 1]], [[1, 0]], name=NASTY)
     return {
         "ranker": (rankers.RTop1F(n_items=3, horizon=100, measure="dcg"), "horizon100"),
         "ranker by features": (rankers.PDGD(n_features=4), "by their features"),
         "environment": (users, "measured bydcg, larger is better"),
         "environment of queries": (environments.QueryStream(letor, measure="ndcg@3"), "reveals"),
-        "dataset": (letor, "3 queries"),
-        "ratings": (ratings, "5 users x 4 items"),
-        "pages": (pages, NASTY),
-        "counts": (pages.count(), NASTY),
         "verdict": (games.classify(games.ranking_game(measure="dcg", n_items=3, k=1)), "T^(2/3)"),
         "verdict of a game": (games.classify(games.zoo.apple_tasting()), "Verdict: easy"),
         "trace": (
@@ -333,9 +327,9 @@ def test_small_html() -> None:
 
 
 def test_names_are_escaped() -> None:
-    for html in (card(NASTY, {NASTY: NASTY}), sentence(f"Kind({NASTY!r}: more)")):
-        assert "<script" not in html
-        assert "alert(" in Read(html).text
+    html = card(NASTY, {NASTY: NASTY})
+    assert "<script" not in html
+    assert "alert(" in Read(html).text
 
 
 def test_a_long_argument_is_cut() -> None:

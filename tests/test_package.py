@@ -134,7 +134,11 @@ def test_the_readme_installs_in_an_environment_and_runs_a_command_that_is_there(
     makefile = (ROOT / "Makefile").read_text()
     assert f"VENV ?= {place}\n" in makefile
     assert "-m venv --clear $(VENV)" in makefile
-    assert install[:-1] == [f"{place}/bin/pip", "install"]
+    assert install[:-1] == [
+        f"{place}/bin/pip",
+        "install",
+        "-e",
+    ]  # without it all kernels are compiled: minutes
     extra = re.fullmatch(r"\.\[(\w+)\]", install[-1])
     assert extra is not None
     assert extra[1] in PROJECT["project"]["optional-dependencies"]

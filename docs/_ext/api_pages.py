@@ -1,4 +1,4 @@
-"""Writes the pages of the API reference, from the names that each public module lists."""
+"""Writes the pages of the API reference, from the names that each public module lists; and what search leaves out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 from rankloop.base import Environment, Ranker
 from rankloop.compiled import CompiledEnvironment, CompiledRanker
+from rankloop.rankers.candidates import SomeItems
 from rankloop.servable import Servable
 
 KINDS = {
@@ -27,7 +28,19 @@ _CORE = {name for contract in (Ranker, Environment) for name in vars(contract)}
 _HOOKS = {
     name for contract in (Servable, CompiledRanker, CompiledEnvironment) for name in vars(contract)
 } - _CORE
-_HOOKS |= {"check_state", "example_context", "examples", "params", "state"}
+# What only the service and simulations call, of rankers that can be asked for some of their items.
+_HOOKS |= {name for name in vars(SomeItems) if not name.startswith("_")}
+_HOOKS |= {
+    "absorb",
+    "part_arguments",
+    "part_kind",
+    "put_back",
+    "carry_missed",
+    "rounds_learnt",
+    "state_arrays",
+}
+_HOOKS = (_HOOKS - _CORE) | {"check_state", "example_context", "examples", "params", "state", "state_arrays"}
+_FIRST = ("rank", "learn")
 _CONTRACTS = {"api/rankloop.base", "api/rankloop.compiled", "api/rankloop.servable"}
 
 
@@ -43,7 +56,11 @@ def _entry(name: str, kind: str, value: Any) -> list[str]:
     options = ["   :members:", f"   :inherited-members: {foreign}"] if members else []
     if kind == "data":
         options = ["   :no-value:"]
-    return [f".. auto{kind}:: {name}", *options, ""]
+    first: list[str] = []
+    if members and issubclass(value, Ranker):
+        options.append(f"   :exclude-members: {', '.join(_FIRST)}")
+        first = ["", *(line for method in _FIRST for line in (f"   .. automethod:: {name}.{method}", ""))]
+    return [f".. auto{kind}:: {name}", *options, *first, ""]
 
 
 def _module_page(title: str, module: ModuleType, own_pages: bool) -> dict[str, str]:
@@ -101,6 +118,7 @@ def _shorten(
     """NumPy spells out what NDArray[float64] stands for; say NDArray again."""
 
     def shorter(text: str | None) -> str | None:
+        text = text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
         return text and re.sub(
             r"~numpy\.ndarray\[.*?, ~numpy\.dtype\[(.*?)\]\]", r"~numpy.typing.NDArray[\1]", text
         )
@@ -108,9 +126,23 @@ def _shorten(
     return shorter(signature), shorter(returns)
 
 
+_NOT_SEARCHED = (
+    "changelog",
+    "claims",
+    "benchmarks",
+    "decisions/",
+)  # they have every word, and are about none
+
+
+def _leave_out_of_search(app: Sphinx, doctree: Any) -> None:
+    if app.env.docname.startswith(_NOT_SEARCHED):
+        app.env.metadata[app.env.docname]["nosearch"] = "true"
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write before Sphinx looks for pages."""
     _write(app)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _shorten)
+    app.connect("doctree-read", _leave_out_of_search)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

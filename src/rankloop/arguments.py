@@ -5,6 +5,7 @@ Every function takes the argument's name, for the error, and then what was given
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 from collections.abc import Iterable
@@ -178,8 +179,22 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """
     words = tuple(known)
     if value not in words:
-        raise ArgumentError(name, f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+        wanted = f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}"
+        raise ArgumentError(name, wanted + nearest(value, words))
     return value
+
+
+def nearest(value: Any, known: Iterable[str]) -> str:
+    """The end of an error about `value`: which of the `known` words may be meant, or nothing.
+
+    Examples
+    --------
+    >>> nearest("topftrl", ["TopFTRL", "RTop1F"]), nearest("x", ["TopFTRL"])
+    ("; did you mean 'TopFTRL'?", '')
+    """
+    words = {word.lower(): word for word in known}
+    found = difflib.get_close_matches(str(value).lower(), words, n=1, cutoff=0.7)
+    return f"; did you mean {words[found[0]]!r}?" if found else ""
 
 
 def _array(values: Any) -> NDArray[Any]:

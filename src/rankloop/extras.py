@@ -123,16 +123,6 @@ def card(title: str, facts: Mapping[str, object]) -> str:
     return f"<div><b>{escape(title)}</b>{table}</div>"
 
 
-def sentence(text: str) -> str:
-    """A `repr` such as ``Kind('name': this, that)`` as HTML: the kind in bold, then the rest.
-
-    >>> sentence("Ratings('jokes': 5 users)")
-    '<div><b>Ratings</b> &#x27;jokes&#x27;: 5 users</div>'
-    """
-    kind, _, rest = text.partition("(")
-    return f"<div><b>{escape(kind)}</b> {escape(rest.removesuffix(')'))}</div>"
-
-
 def counted(number: int, one: str, many: str = "") -> str:
     """A number of things, in words.
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankloop.arguments import numbers, whole
+from rankloop.arguments import nearest, numbers, whole
 from rankloop.kernels import discounts
 from rankloop.kernels.discounts import by_logarithm, by_rank, evenly
 
@@ -374,7 +374,8 @@ def _parse(name: str) -> Measure:
     if measure is None:
         ending = {"none": "", "optional": "[@k]", "required": "@k"}
         known = ", ".join(known.family + ending[known.cutoffs] for known in _MEASURES.values())
-        raise ValueError(f"measure {name!r} is not known; known are {known}")
+        close = nearest(family, [*_MEASURES, *_ALIASES])
+        raise ValueError(f"measure {name!r} is not known; known are {known}{close}")
     if not at:
         return measure
     if not (k.isascii() and k.isdigit()):

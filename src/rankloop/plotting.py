@@ -315,7 +315,7 @@ def shrink(figure: Figure, factor: float) -> None:
     }
     for part in figure.findobj():
         if isinstance(part, Text) and part not in ticks:
-            part.set_fontsize(factor * part.get_fontsize())
+            part.set_fontsize(factor * float(part.get_fontsize()))
         elif isinstance(part, (Line2D, Spine)):
             part.set_linewidth(factor * part.get_linewidth())
 

@@ -10,6 +10,7 @@ import pytest
 
 from rankloop import rankers
 from rankloop.environments import FixedItems, users
+from rankloop.experiments.pbm_2022.bounds import theorem_2
 from rankloop.games.classify import rates
 from rankloop.rankers import FTRLPBM
 
@@ -48,6 +49,19 @@ def test_the_learning_rate_of_ftrl_pbm(rounds: int, estimator: str) -> None:
     for seed in range(20):  # and lists are drawn from that x
         shown = ranker.rank(rng=np.random.default_rng(seed))
         np.testing.assert_allclose(shown.propensities, ranker.x[[0, 1], shown.items], atol=1e-6)
+
+
+@pytest.mark.judges("2022-185")
+def test_theorem_2_is_what_is_printed() -> None:
+    """(18 sum of 1 / Delta_ij + 4m) log T + 6m, with 1 + log T where 1/t is summed (erratum C8)."""
+    alpha, beta, T = [0.9, 0.6, 0.5, 0.1], [1.0, 0.7, 0.2], 10_000
+    falls = [0.3, 0.5, 0.2]  # of examinations, from each position to the next
+    gap = {
+        (i, j): falls[j if j < i else j - 1] * abs(alpha[i] - alpha[j]) for i in range(4) for j in range(3)
+    }
+    total = sum(1 / gap[i, j] for i, j in gap if i != j)
+    wanted = 18 * total * (1 + np.log(T)) + 4 * 3 * np.log(T) + 6 * 3
+    assert theorem_2(np.array(alpha), np.array(beta), T) == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.judges("2015-040")

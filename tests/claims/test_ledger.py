@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankloop import claims, experiments
+from tests.mutations import MUTATIONS, SOURCE
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = {"2015": range(1, 92), "2016": range(92, 157), "2022": range(157, 224)}
@@ -116,6 +117,13 @@ def test_every_mark_is_in_the_table() -> None:
                 assert f"{file.relative_to(ROOT)}::{name}" in where.get(id_, ()), (
                     f"{name} is no judge of {id_}"
                 )
+
+
+def test_near_mistakes_can_be_made_and_are_in_the_docs() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text()
+    for each in MUTATIONS:
+        assert each.place(SOURCE).exists(), each.name
+        assert f"| {each.name} |" in page or not re.match(r"20\d\d-", each.statements)
 
 
 def test_every_erratum_is_on_its_page() -> None:

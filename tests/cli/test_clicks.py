@@ -89,7 +89,7 @@ def table(tmp_path: Path) -> Path:
     """Counts whose positions begin at 0, with one row of more clicks than impressions."""
     path = tmp_path / "slots.tsv"
     path.write_text(
-        "sku\tslot\tviews\tclicks\n"
+        "article\tplace\tviews\tclicks\n"
         "a\t0\t100\t50\na\t1\t100\t25\nb\t0\t100.0\t20.0\nb\t1\t100\t10\nb\t2\t5\t35\nc\t1\t50\t5\n"
     )
     return path
@@ -97,8 +97,8 @@ def table(tmp_path: Path) -> Path:
 
 def test_options_say_how_a_table_is_to_be_read(table: Path, tmp_path: Path) -> None:
     words = ["fit-clicks", str(table), "--out", str(tmp_path / "out")]
-    assert "name it with --columns item=NAME" in refused(*words)
-    words += ["--columns", "item=sku,position=slot"]
+    assert "name them with --columns item=NAME,position=NAME" in refused(*words)
+    words += ["--columns", "item=article,position=place"]
     doubtful = refused(*words)
     assert "are at position 0" in doubtful
     assert "say --first-position 0" in doubtful
@@ -325,3 +325,18 @@ def test_rankers_with_features_are_valued(documents: tuple[Path, float], tmp_pat
     result = call("evaluate", path, *words, "--no-explore")
     lines = [line.split("clicks a list")[0].split()[-1] for line in result.stdout.splitlines()[2:4]]
     assert lines[0] == lines[1]
+
+
+def test_common_names_of_columns_are_known_and_all_that_are_missing_are_named_at_once(tmp_path: Path) -> None:
+    table = tmp_path / "shop.csv"
+    rows = "".join(f"{item},1,{int(item == 'a')},0.5\n" for item in "ab" * 200)
+    table.write_text("sku,rank,clicked,chance\n" + rows)
+    wrong = refused("evaluate", str(table), "--ranker", "a,b")
+    assert wrong.endswith("no column for propensity; name it with --columns propensity=NAME")
+    told = call("evaluate", str(table), "--ranker", "a,b", "--columns", "propensity=chance").output
+    assert "as logged" in told
+    (tmp_path / "odd.csv").write_text("thing,rank,clicked\nx,1,0\n")
+    wrong = refused("evaluate", str(tmp_path / "odd.csv"), "--ranker", "x")
+    assert wrong.endswith(
+        "no column for item, propensity; name them with --columns item=NAME,propensity=NAME"
+    )

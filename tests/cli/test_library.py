@@ -264,3 +264,22 @@ def test_experiments_are_listed_without_their_libraries(monkeypatch: pytest.Monk
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match=r"kind must be one of rankers, .*got 'people'"):
         library.describe("people")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("simulate", "--ranker", "topftr"), "did you mean 'TopFTRL'?"),
+        (("simulate", "--environment", "noisyhalves"), "did you mean 'noisy-halves'?"),
+        (("simulate", "--measure", "ndgc"), "did you mean 'ndcg'?"),
+        (("simulate", "--rounds", "1e30"), "rounds must be below 1e15"),
+    ],
+)
+def test_a_slip_is_answered_with_what_may_be_meant(words: tuple[str, ...], told: str) -> None:
+    assert told in refused(*words)
+
+
+def test_advice_names_the_safest_and_the_usually_best() -> None:
+    told = " ".join(call("advise", "--feedback", "clicks", "--users", "unknown").output.split())
+    assert re.search(r"Safest: FTRLPBM.* [\d.]+% of .* users stay, [\d.]+% where they change", told)
+    assert re.search(r"Usually best: PBMTS.* [\d.]+% of .* users stay, [\d.]+% where they change", told)

@@ -61,3 +61,9 @@ def test_a_start_says_version_store_and_keys_and_a_running_service_makes_rankers
         assert service.process.stdout is not None
         assert service.process.stdout.readline().endswith("; API keys: needed\n")
         assert "401 unauthorized" in refused(*MADE, "--url", service.url)
+
+
+def test_a_key_in_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
+    assert "there is no store in" in refused("keys", "add", "--data", str(tmp_path / "typo"))
+    assert not (tmp_path / "typo").exists()
+    assert call("keys", "add", "--new-store", "--data", str(tmp_path / "new")).output.startswith("rl_")

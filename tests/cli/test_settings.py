@@ -160,7 +160,7 @@ def test_one_database_and_no_second_one() -> None:
 
 def test_every_command_of_the_service_reads_the_file(tmp_path: Path) -> None:
     Path("mine.toml").write_text('data = "there"\nranker = ["no.such.module:Mine"]\n')
-    told = _run("keys", "add", "--role", "reader", "--config", "mine.toml")
+    told = _run("keys", "add", "--new-store", "--role", "reader", "--config", "mine.toml")
     assert told.startswith("rl_")
     assert (tmp_path / "there" / "rankloop.db").exists()
     # `--ranker` of `replay` names what is played, and is not the `ranker` of the file.

@@ -44,7 +44,7 @@ def test_worlds_of_clicks_have_their_own_items_and_measure() -> None:
 
 
 # Reference values: the expected clicks of the best list, worked out by hand from the printed parameters.
-@pytest.mark.judges("2022-220")
+@pytest.mark.judges("2022-191", "2022-220")
 @pytest.mark.parametrize(
     ("name", "best"),
     [

@@ -1,8 +1,8 @@
-"""Claims that only the full versions judge: they hold of the figures in docs/experiments.md, and can break.
+"""Claims that only full versions judge which the full run has no rows of yet: they hold of the figures in the docs.
 
-A full version takes hours. What it found is in the docs as means and standard errors; two runs at one standard error
-below and above a mean have just these. So every claim of it is judged here on the figures that are published, and
-again under its mutation.
+What an earlier run found is in docs/experiments.md as means and standard errors; two runs at one standard error below
+and above a mean have just these. So every claim is judged here on the figures that are published, and again under its
+mutation. What the full run has rows of is judged in test_full_run.py.
 """
 
 from __future__ import annotations
@@ -15,81 +15,11 @@ import pytest
 
 from rankloop import experiments
 from rankloop.experiments.mutations import survivors
-from rankloop.experiments.pbm_2022.comparison import ALGORITHMS
 from rankloop.experiments.pbm_2022.estimators import variances
 from rankloop.experiments.pbm_2022.setting import KINDS, SOURCES, STOCHASTIC
 from rankloop.experiments.top_2016 import fig1
 
 T = 1_000_000
-SMALL = 0.0015  # where the docs say only that an error is below 0.005
-
-
-def test_figure_1_of_2022() -> None:
-    # FTRL-PBM, TopRank, PBM-PIE, PMED, RankedExp3, MW
-    rewards = {
-        "a": (2.0750, 2.0805, 2.0671, 2.0849, 2.0117, 2.0651),
-        "b": (1.9624, 1.9421, 1.9525, 1.9663, 1.9214, 1.9606),
-        "c": (1.9874, 1.9317, 1.8997, 1.8802, 1.9282, 1.9760),
-        "d": (2.1317, 2.1281, 2.1207, 2.1374, 2.0992, 2.1251),
-        "e": (2.0959, 2.0862, 2.0855, 2.0989, 2.0775, 2.0920),
-        "f": (2.1020, 2.0687, 2.0857, 2.0719, 2.0789, 2.0959),
-    }
-    errors = {
-        "a": (0.0002, 0.0002, 0.0064, 0.0006, SMALL, SMALL),
-        "b": (SMALL, SMALL, 0.0096, 0.0054, SMALL, SMALL),
-        "d": (0.0003, 0.0004, 0.0075, 0.0022, SMALL, SMALL),
-        "e": (SMALL, SMALL, SMALL, 0.0014, SMALL, SMALL),
-    }
-    best = {"a": 2.0876, "d": 2.1420}
-    judge("pbm-2022-fig1", comparison(rewards, errors, best))
-
-
-def test_figure_2_of_2022() -> None:
-    rewards = {
-        "a": (0.8555, 0.8640, 0.8634, 0.8611, 0.8447, 0.8441),
-        "b": (0.5615, 0.4745, 0.5591, 0.4793, 0.5275, 0.5781),
-        "c": (0.8458, 0.5209, 0.4915, 0.4546, 0.5470, 0.8308),
-    }
-    errors = {
-        "a": (0.0004, 0.0002, SMALL, SMALL, SMALL, SMALL),
-        "b": (0.0068, SMALL, 0.0098, 0.0129, SMALL, 0.0053),
-        "c": (0.0029, 0.0204, SMALL, SMALL, SMALL, SMALL),
-    }
-    judge("pbm-2022-fig2", comparison(rewards, errors, {"a": 0.8651, "b": 0.5420}))
-
-
-def test_table_1_of_2022() -> None:
-    regrets = {
-        "a": (12_246, 6_749, 20_094, 2_421, 78_567, 22_875),
-        "b": (10_309, 13_999, 20_031, 2_029, 41_621, 17_657),
-        "c": (10_776, 1_092, 3_722, 6_608, 20_319, 21_438),
-    }
-    rows = [
-        {"panel": panel, "algorithm": name, "round": T, "seed": seed, "regret": float(regret)}
-        for panel, found in regrets.items()
-        for name, regret in zip(ALGORITHMS, found, strict=True)
-        for seed in (1, 2)
-    ]
-    judge("pbm-2022-table1", pl.DataFrame(rows))
-
-
-def test_ftrl_alone() -> None:
-    averages = {
-        "gap-0.03": ((2.0749, 0.0005), (1.9641, 0.0010), (1.9867, 0.0011)),
-        "gap-0.01": ((2.1304, 0.0005), (2.0954, 0.0005), (2.1012, 0.0011)),
-        "yandex": ((0.8546, 0.0004), (0.5571, 0.0056), (0.8419, 0.0029)),
-    }
-    half = {"gap-0.03": (9_025, 368), "gap-0.01": (7_390, 326), "yandex": (7_013, 257)}
-    rows = []
-    for source, of in averages.items():
-        for kind, average in zip(KINDS, of, strict=True):
-            for seed, value in runs(*average):
-                regret = dict(runs(*half[source]))[seed]
-                told = {"job": f"{source}, {kind}, {seed}", "source": source, "kind": kind, "seed": seed}
-                told |= {"average": value, "regret": regret, "fallbacks": 0}
-                # Ten phases; after a change the reward is low, at the end of the phase it is high.
-                rows += [told | {"round": T * (i + 1) // 20, "value": 0.5 + 0.3 * (i % 2)} for i in range(20)]
-    judge("pbm-2022-ftrl", pl.DataFrame(rows))
 
 
 def test_estimators() -> None:
@@ -176,19 +106,6 @@ def runs(mean: float, error: float) -> Iterator[tuple[int, float]]:
     """Two runs, by seed, with this mean and this standard error."""
     yield 1, mean - error
     yield 2, mean + error
-
-
-def comparison(
-    rewards: dict[str, tuple[float, ...]], errors: dict[str, tuple[float, ...]], best: dict[str, float]
-) -> pl.DataFrame:
-    rows = []
-    for panel, of in rewards.items():
-        for name, reward, error in zip(ALGORITHMS, of, errors.get(panel, [SMALL] * len(of)), strict=True):
-            for seed, value in runs(reward, error):
-                regret = T * (best.get(panel, np.nan) - value)
-                told = {"panel": panel, "algorithm": name, "round": T, "seed": seed}
-                rows.append(told | {"reward": value, "regret": regret})
-    return pl.DataFrame(rows)
 
 
 def judge(name: str, rows: pl.DataFrame) -> None:

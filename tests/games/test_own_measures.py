@@ -74,23 +74,26 @@ CASES: list[tuple[Measure, Loss]] = [
     (summed("late", rising, is_loss=True), weighed([Fraction(j, 4) for j in range(1, 6)], sign=1)),
     (summed("middle", middle_first), weighed([Fraction(str(weight)) for weight in middle_first(5)])),
     (summed("even", np.ones), weighed([Fraction(1)] * 5)),
-    # Names of the package, with other values behind them.
+    # Names of the package, with values of the above behind them.
     (summed("dcg", np.ones, kind=discounts.EXP2), weighed([Fraction(1)] * 5)),
     (summed("precision", one_over_rank), weighed(SHARES)),
     (replace(FIRST_HIT, family="ndcg"), first_hit),
 ]
+NAMES_OF_OTHERS = {"dcg", "precision", "ndcg"}
 
 
 @pytest.mark.parametrize(("measure", "loss"), CASES, ids=[measure.name for measure, _ in CASES])
 def test_a_measure_has_the_class_of_what_it_computes(measure: Measure, loss: Loss) -> None:
     # By brute force: all orders, all labels, from a function that knows nothing of measures and gives fractions.
-    for m in (2, 3, 4):
+    for m in (2, 3) if measure.family in NAMES_OF_OTHERS else (2, 3, 4):
         for k in range(1, m + 1):
             truth = classify(ranking_game(measure=loss, n_items=m, k=k), route="cells")
             game = ranking_game(measure=measure, n_items=m, k=k)
-            for route in ("auto", "cells"):
-                verdict = classify(game, route=route)
-                assert verdict.class_ == truth.class_, (m, k, route)
+            verdicts = [classify(game)]
+            if verdicts[0].route != "cells":
+                verdicts.append(classify(game, route="cells"))
+            for verdict in verdicts:
+                assert verdict.class_ == truth.class_, (m, k, verdict.route)
                 assert verify(game, verdict)
 
 
@@ -147,8 +150,8 @@ def test_a_function_of_floats_is_that_of_its_fractions() -> None:
     def computed(order: tuple[int, ...], relevance: tuple[int, ...]) -> float:
         return -sum(relevance[item] / rank for rank, item in enumerate(order, 1))
 
-    for m in (3, 4):
-        for k in range(1, m + 1):
+    for m, least in ((3, 1), (4, 3)):
+        for k in range(least, m + 1):
             exact = classify(ranking_game(measure=weighed(SHARES), n_items=m, k=k))
             assert classify(ranking_game(measure=computed, n_items=m, k=k)).class_ == exact.class_
 

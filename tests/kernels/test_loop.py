@@ -10,8 +10,6 @@ import pytest
 from rankloop import environments, rankers, simulation
 from rankloop.kernels import jit, loop
 
-MATRIX = np.random.default_rng(1).integers(0, 2, (300, 5))
-
 
 def _end(ranker: Any, world: Any) -> list[Any]:
     trace = simulation.play(ranker, world, rounds=300, seed=3)
@@ -19,10 +17,11 @@ def _end(ranker: Any, world: Any) -> list[Any]:
 
 
 def _pairs() -> list[tuple[Any, Any]]:
+    # Rankers that numba compiles in a second or two: one with a memo and propensities, one without.
     clicks = environments.PositionBased(attraction=[0.9, 0.1, 0.5], examination=[1.0, 0.5])
     return [
-        (rankers.FTPL(n_items=5, horizon=300), environments.FixedItems(MATRIX, measure="dcg")),
-        (rankers.FTRLPBM(n_items=3, n_positions=2), clicks),
+        (rankers.RankedExp3(n_items=3, n_positions=2, horizon=300), clicks),
+        (rankers.CascadeKLUCB(n_items=3, n_positions=2), clicks),
     ]
 
 

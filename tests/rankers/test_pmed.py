@@ -267,6 +267,7 @@ def test_lists_seen_too_seldom_are_forced() -> None:
         2  # alpha sqrt(log 100) = 2.15; item 0 at position 1 is in the circular list (2, 0)
     )
     ranker.state.S[1, 0] = 1
+    ranker.state.N[0, 1], ranker.state.S[0, 1] = 3, 2  # often enough
     pmed.fill(ranker.params, ranker.state, ranker.scratch(2))
     assert ranker.state.queue[: ranker.state.n_queue[0]].tolist() == [[2, 0], [0, 1]]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,33 @@ def test_the_key_is_overwritten_in_the_file(tmp_path: Path) -> None:
             told = path.read_bytes()
             assert keys[0] not in told, path
             assert b"anna" not in told, path
+
+
+@pytest.mark.parametrize("n_subjects", [50, 2_000])
+def test_no_copy_of_a_key_is_left_where_the_table_has_grown(tmp_path: Path, n_subjects: int) -> None:
+    """A page of a B-tree that is split keeps the bytes of what moved to another page."""
+    order = random.Random(1)
+    keys = {
+        f"subject-{i:05}": SubjectKey(order.randbytes(6).hex(), os.urandom(64)) for i in range(n_subjects)
+    }
+    gone = set(list(keys)[:: n_subjects // 25])
+
+    async def story() -> None:
+        store = SQLiteStore(tmp_path)
+        await store.open()
+        for subject, key in keys.items():
+            await store.write_subject_key(subject, key, at=1)
+        for subject in gone:
+            assert await store.erase_subject(subject, at=2) == 1
+        told = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+        for subject, key in keys.items():
+            assert key.key is not None
+            assert (key.key in told, subject.encode() in told) == (subject not in gone,) * 2
+            left = SubjectKey(key.key_id, None) if subject in gone else key
+            assert await store.find_subject_key(key.key_id) == left
+        await store.close()
+
+    asyncio.run(story())
 
 
 def test_keys_are_not_left_in_the_pages_of_a_database(

@@ -260,7 +260,19 @@ def test_wrong_permissions_are_refused(wrong: dict[str, Any], told: str) -> None
 
 def test_the_command_makes_such_keys(tmp_path: Path) -> None:
     run = CliRunner()
-    made = ["keys", "add", "--role", "writer", "--for", "acme.*", "--rate", "5", "--data", str(tmp_path)]
+    made = [
+        "keys",
+        "add",
+        "--new-store",
+        "--role",
+        "writer",
+        "--for",
+        "acme.*",
+        "--rate",
+        "5",
+        "--data",
+        str(tmp_path),
+    ]
     assert run.invoke(commands, made).exit_code == 0
     told = run.invoke(commands, ["keys", "list", "--data", str(tmp_path)]).output
     assert "writer acme.* rate=5" in told

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +54,39 @@ def test_it_ends_when_its_time_is_up_and_finds_a_free_port() -> None:
             # Not `communicate`: it leaves out what `readline` has read ahead.
             said = service.process.stdout.read().splitlines()
             assert said[0].startswith("version ")
-            assert "; store: memory only; " in said[0]
+            assert "; store: nothing is kept; " in said[0]
             assert said[1:] == ["rankloop stopped."]
             assert service.process.wait(timeout=60) == 0
+
+
+def test_what_is_rehearsed_are_all_their_kernels(tmp_path: Path) -> None:
+    """So that a service without a library answers from its first second: nothing more is compiled after it."""
+    program = """
+import asyncio, time
+from rankloop.kernels import jit
+from rankloop.serving.simulated_users import applications, come_and_go, rehearse
+from tests.serving.service import running
+
+called = set()
+find = jit.find
+jit.find = lambda kernel, kind: (called.add((getattr(kernel, "name", ""), kind)), find(kernel, kind))[1]
+asyncio.run(rehearse())
+before = set(called)
+
+async def story():
+    async with running(clock=time.time) as engine:
+        coming = asyncio.create_task(come_and_go(engine))
+        await asyncio.sleep(2)
+        coming.cancel()
+
+asyncio.run(story())
+assert before
+print(called - before)
+"""
+    environment = os.environ | {
+        "RANKLOOP_MISSED_KERNELS": str(tmp_path / "missed")
+    }  # asks the library each time
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr

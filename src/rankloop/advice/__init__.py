@@ -389,7 +389,7 @@ class Advice:
         if self.runner_up is not None:
             other = self.runner_up
             lines.append(f"Next best: {other.call}: {other._measured()}; guarantee: {other.guarantee}.")
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *_two_ways(self.question), *self.notes])
 
     def _because(self) -> str:
         asked = self.question
@@ -430,7 +430,7 @@ def advise(
     users do and, of clicks, ClickMix, which was measured for such users. Where feedback is late, rankers that show the
     same list until it comes are left out.
 
-    The arguments are those of a `Question`. ValueError if one of them is no answer, or no ranker learns from this.
+    Parameters as of `Question`. ValueError if one of them is no answer, or no ranker learns from this.
 
     Examples
     --------
@@ -512,6 +512,33 @@ def _worlds(question: Question) -> list[World]:
 
 def _is_precision(measure: str) -> bool:
     return measures.get(measure).family == "precision"
+
+
+def _two_ways(question: Question) -> list[str]:
+    """The safest ranker and the one that usually does best, each with what it loses where users stay and change."""
+    stays, changes = (_worlds(replace(question, users=users)) for users in ("stay", "change"))
+    if question.features or not (stays and changes):
+        return []
+    usable = [
+        one
+        for one in CANDIDATES
+        if _fits(one, question) and all(one.label in world.results for world in (*stays, *changes))
+    ]
+
+    def loses(one: Candidate, played: list[World]) -> float:
+        return max(world.share(one.label) for world in played)
+
+    proved = [one for one in usable if one.anybody and not one.guarantee.startswith("none")]
+    chosen = {
+        "Safest": min(proved, key=lambda one: loses(one, [*stays, *changes]), default=None),
+        "Usually best": min(usable, key=lambda one: loses(one, stays), default=None),
+    }
+    return [
+        f"{words}: {one.label}, which loses {loses(one, stays):.1%} of what a random order loses where users stay, "
+        f"{loses(one, changes):.1%} where they change."
+        for words, one in chosen.items()
+        if one is not None
+    ]
 
 
 def _advice(candidate: Candidate, question: Question, played: list[World], **more: Any) -> Advice:

@@ -11,7 +11,7 @@ from typer import Option
 from rankloop import __version__
 from rankloop.cli import clicks, games, library, papers, service_data, service_run, suite
 from rankloop.cli.service_store import served
-from rankloop.cli.settings import Command, Commands, with_options
+from rankloop.cli.settings import RESEARCH, Command, Commands, with_options
 from rankloop.extras import MissingExtra
 
 app = typer.Typer(
@@ -24,39 +24,45 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# In the order of the help.
-_OFFLINE: dict[str, Command] = {
-    "reproduce": papers.reproduce,
-    "list": library.list_things,
-    "simulate": library.simulate,
-    "fit-clicks": clicks.fit_clicks,
-    "advise": library.advise,
-    "tune": library.tune,
-    "evaluate": clicks.evaluate,
-    "classify": games.classify,
-    "verify-proof": games.verify_proof,
-    "rates": games.rates,
-    "claims": papers.claims,
-    "warm": library.warm,
-    "demo": library.demo,
-}
-_OF_THE_SERVICE: dict[str, Command] = {
-    "serve": service_run.serve,
-    "config": service_run.show_config,
-    "create": service_run.create,
-    "rankers": service_run.rankers,
-    "verify": service_data.verify,
-    "accept-loss": service_data.accept_loss,
-    "upgrade": service_data.upgrade,
-    "backup": service_data.backup,
-    "restore": service_data.restore,
-    "trim": service_data.trim,
-    "erase": service_data.erase,
-    "export": service_data.export,
-    "import": service_data.import_,
-    "replay": service_data.replay,
-    "delete": service_run.delete,
-    "keys": service_run.keys,
+# In the order of the help, by its headings.
+_COMMANDS: dict[str, dict[str, Command]] = {
+    "Start": {
+        "demo": library.demo,
+        "list": library.list_things,
+        "advise": library.advise,
+        "simulate": library.simulate,
+    },
+    "Serve and operate": {
+        "serve": service_run.serve,
+        "create": service_run.create,
+        "rankers": service_run.rankers,
+        "keys": service_run.keys,
+        "config": service_run.show_config,
+        "verify": service_data.verify,
+        "backup": service_data.backup,
+        "restore": service_data.restore,
+        "upgrade": service_data.upgrade,
+        "trim": service_data.trim,
+        "erase": service_data.erase,
+        "delete": service_run.delete,
+        "accept-loss": service_data.accept_loss,
+    },
+    "Data and logs": {
+        "fit-clicks": clicks.fit_clicks,
+        "evaluate": clicks.evaluate,
+        "export": service_data.export,
+        "import": service_data.import_,
+        "replay": service_data.replay,
+    },
+    RESEARCH: {
+        "reproduce": papers.reproduce,
+        "tune": library.tune,
+        "classify": games.classify,
+        "rates": games.rates,
+        "verify-proof": games.verify_proof,
+        "claims": papers.claims,
+        "warm": library.warm,
+    },
 }
 
 
@@ -102,8 +108,10 @@ def _rankloop(
     pass
 
 
-for _name, _command in _OFFLINE.items():
-    app.command(_name)(in_words(with_options(_command)))
-for _name, _command in _OF_THE_SERVICE.items():
-    app.command(_name)(in_words(served(with_options(_command))))
+for _panel, _group in _COMMANDS.items():
+    for _name, _command in _group.items():
+        _run = with_options(_command)
+        if _command.__module__ in (service_run.__name__, service_data.__name__):
+            _run = served(_run)
+        app.command(_name, rich_help_panel=_panel)(in_words(_run))
 suite.register(app, in_words)

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from rankloop.logs import Evaluation
 
 
+ColumnsOption = Annotated[
+    list[str] | None,
+    Option(
+        metavar="OURS=THEIRS", help="What a column of a table is called: item=article. Repeat for several."
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which part of a log is read."""
@@ -72,12 +80,7 @@ def fit_clicks(
         str | None,
         Option("--format", help="Of the log, such as yandex, ubi or baidu-ultr.", show_default="recognised"),
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        Option(
-            metavar="OURS=THEIRS", help="What a column of a table is called: item=sku. Repeat for several."
-        ),
-    ] = None,
+    columns: ColumnsOption = None,
     first_position: Annotated[
         int | None,
         Option(help="What a table calls the top position.", show_default="1, or asked where in doubt"),
@@ -95,7 +98,9 @@ def fit_clicks(
     out: Annotated[Path, Option(help="Folder for parameters and picture.")] = Path("results/clicks"),
     as_json: ResultAsJson = False,
 ) -> None:
-    """Estimate a click model from a log: what users like, and where they look.
+    """Estimate a click model from a click log.
+
+    What users like, and where they look.
 
     Prints it and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without [b]--model[/b] it
     is the position-based model, from counts, and is drawn, too. With [b]--model all[/b] ten models are fitted to the
@@ -199,7 +204,8 @@ def in_options(error: ValueError) -> str:
     message = str(error)
     if isinstance(error, ArgumentError) and error.argument in _ARGUMENTS:
         message = f"--{error.argument.replace('_', '-')}{message.removeprefix(error.argument)}"
-    message = message.removeprefix("paths: ").replace("columns={'", "--columns ").replace("': ...}", "=NAME")
+    message = message.removeprefix("paths: ").replace("columns={'", "--columns ")
+    message = message.replace("': ..., '", "=NAME,").replace("': ...}", "=NAME")
     return message.replace("first_position=", "--first-position ")
 
 
@@ -264,6 +270,7 @@ def evaluate(
         str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
+    columns: ColumnsOption = None,
     first_position: FirstPosition = 1,
     explore: Annotated[
         bool,
@@ -275,7 +282,9 @@ def evaluate(
     seed: Annotated[int, Option(help="Seed of the rankings that a ranker is asked for.")] = 0,
     as_json: ResultAsJson = False,
 ) -> None:
-    """Estimate from a log what other rankers would have earned, in clicks a list.
+    """Estimate from a log what other rankers would have earned.
+
+    In clicks per list.
 
     The log must have the chance with which each list, or each item at its position, was shown. Where it rarely shows
     what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
@@ -299,7 +308,11 @@ def evaluate(
     if not log.is_file():
         raise ValueError(f"there is no file {log}")
     one_of("estimator", estimator, ESTIMATORS)
-    lists = data.read_logged_lists(log, first_position=first_position)
+    try:
+        named = named_columns(columns or ())
+        lists = data.read_logged_lists(log, columns=named, first_position=first_position)
+    except ValueError as error:
+        raise ValueError(in_options(error)) from error
     answers = [Answer("as logged", logs.on_policy(lists, confidence=confidence), "")]
     how = {"estimator": estimator, "confidence": confidence, "explore": explore, "seed": seed}
     answers += [_value(text, lists, how) for text in ranker]

@@ -61,7 +61,9 @@ def classify(
     seed: Annotated[int, Option(help="Seed of what is played.", min=0)] = 1,
     as_json: Annotated[bool, Option("--json", help="The verdict as JSON, for programs.")] = False,
 ) -> None:
-    """Decide whether a measure can be learnt from given feedback, how fast, and if not, why not.
+    """Decide whether a measure can be learnt, and how fast.
+
+    From given feedback; and if not, why not.
 
     A game in a CSV file is the rows of its losses, an empty line, and the rows of its signals.
 
@@ -118,7 +120,9 @@ def verify_proof(
         Path | None, Option(help="The game that the proof is about, CSV, if it is your own.")
     ] = None,
 ) -> None:
-    """Check a proof, in whole numbers: exit code 0 if it holds, 1 if it is refused.
+    """Check a proof of classify, in whole numbers.
+
+    Exit code 0 if it holds, 1 if it is refused.
 
     [b]Examples[/b]
 
@@ -170,7 +174,9 @@ def rates(
     route: Annotated[str, Option(help="structure, or cells for a few items.")] = "structure",
     as_json: JsonFlag = False,
 ) -> None:
-    """How fast each measure can be learnt, for every number of items that reveal their relevance.
+    """How fast each measure can be learnt.
+
+    For every number of items that reveal their relevance.
 
     [b]Examples[/b]
 

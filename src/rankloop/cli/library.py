@@ -61,7 +61,7 @@ def list_things(
     kind: Annotated[Kind | None, Argument(help="What to list.", show_default="everything")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List rankers, environments, measures and experiments, a line for each.
+    """List rankers, environments, measures and experiments.
 
     [b]Examples[/b]
 
@@ -140,7 +140,7 @@ def simulate(
     ] = None,
     as_json: ResultAsJson = False,
 ) -> None:
-    """Play one ranker in one environment and report its value and regret.
+    """Play a ranker in an environment, report value and regret.
 
     [b]Examples[/b]
 
@@ -246,11 +246,13 @@ def whole_number(name: str, text: str) -> int:
     """
     try:
         number = float(text.replace(",", ""))
-        if number == int(number) and number >= 1:
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
-    raise ValueError(f"{name} must be a whole number of at least 1, such as 20000 or 1e5, got {text!r}")
+    except ValueError:
+        number = 0.0
+    if number >= 1e15:
+        raise ValueError(f"{name} must be below 1e15, which takes years to play, got {text!r}")
+    if not (number >= 1 and number == int(number)):
+        raise ValueError(f"{name} must be a whole number of at least 1, such as 20000 or 1e5, got {text!r}")
+    return int(number)
 
 
 # Environments by name. `rankloop.environments` knows the simulated ones; ratings and documents come from
@@ -308,14 +310,20 @@ def named_environment(
         relevance = ratings.most_rated(10 if n_items is None else n_items).relevance()
         return environments.FixedItems(environments.users.listed(relevance), measure=measure or "dcg")
     if name not in environments.names():
-        raise ValueError(f"environment must be one of {', '.join(environment_names())}, got {name!r}")
+        from rankloop.arguments import nearest
+
+        known = environment_names()
+        wanted = f"environment must be one of {', '.join(known)}, got {name!r}"
+        raise ValueError(wanted + nearest(name, known))
     return environments.named(name, n_items=n_items, measure=measure)
 
 
 def demo(
     out: Annotated[Path, Option(help="Folder for results and report.")] = Path("results/demo"),
 ) -> None:
-    """Watch TopFTRL learn from a million simulated users, then reproduce two figures and write the report.
+    """Watch a ranker learn, then reproduce two figures.
+
+    TopFTRL learns from a million simulated users; a report shows the figures.
 
     Takes half a minute.
 
@@ -362,7 +370,9 @@ def advise(
     arrivals: Annotated[bool | None, Option("--arrivals/--same-items", help="Items come and go.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Which ranker to take: its arguments, its guarantee, its measured regret and the next best.
+    """Which ranker to take, by a few questions.
+
+    Its arguments, its guarantee, its measured regret and the next best.
 
     [b]Examples[/b]
 
@@ -520,7 +530,9 @@ def tune(
     out: Annotated[str, Option(help="Folder for runs and report.")] = "results/tune",
     as_json: AnswerAsJson = False,
 ) -> None:
-    """Search for the arguments with which a ranker does best, with Optuna, and evaluate what was found.
+    """Search for the arguments with which a ranker does best.
+
+    With Optuna; what was found is evaluated.
 
     Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped, and gives the same answer.
 
@@ -582,7 +594,10 @@ def warm(
     calls: Annotated[bool, Option("--calls", help="Ignored.", hidden=True)] = False,
     jobs: Annotated[int | None, Option(help="Ignored.", hidden=True)] = None,
 ) -> None:
-    """Say that there is nothing to compile: an installation brings compiled kernels."""
+    """Say that there is nothing to compile.
+
+    An installation brings compiled kernels.
+    """
     from rankloop.kernels.jit import MODE
 
     if MODE == "library":

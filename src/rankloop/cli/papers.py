@@ -187,7 +187,7 @@ def claims(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Every statement of the papers: where it stands, what became of it, and which test decides it.
+    """Every statement of the papers, and the test that decides it.
 
     [b]Examples[/b]
 

@@ -55,7 +55,9 @@ def verify(
     ] = False,
     allow: AllowOption = None,
 ) -> None:
-    """Check all digests, replay the log from its beginning and from each snapshot, and draw every list again.
+    """Check digests, replay the log, draw every list again.
+
+    The log is replayed from its beginning and from each snapshot.
 
     Segments of closed history and the live log are one log. Exits with 1 when something differs, and names it. May
     run beside the service.
@@ -94,7 +96,9 @@ def verify(
 
 
 def accept_loss(*, data: DataOption = DATA) -> None:
-    """Go on without rows that were acknowledged and are gone: the store was put back, or has lost its end.
+    """Go on without acknowledged rows that are gone.
+
+    The store was put back, or has lost its end.
 
     Until then nothing serves such a store. [b]verify[/b] tells of the loss from then on. Look for a newer file first.
 
@@ -128,7 +132,9 @@ def upgrade(
     ] = False,
     allow: AllowOption = None,
 ) -> None:
-    """Go on with a log that another version of an algorithm, or another arithmetic, has folded so far.
+    """Go on with a log of another version of an algorithm.
+
+    Or of another arithmetic.
 
     Brings the tables to the present format as well. Stop the services that share the log first.
 
@@ -159,7 +165,9 @@ def backup(
     *,
     place: StoreOptions,
 ) -> None:
-    """Copy a store as it is at one moment, while the service runs: log, segments, snapshots and API keys.
+    """Copy a store at one moment, while the service runs.
+
+    Log, segments, snapshots and API keys.
 
     Every digest of the copy is checked. It is a store itself: `rankloop verify --data FOLDER` replays it, and
     `rankloop serve --data FOLDER` serves it.
@@ -181,7 +189,9 @@ def restore(
     *,
     place: StoreOptions,
 ) -> None:
-    """Put a copy into a new folder, or into a database without rankers, and check its digests there.
+    """Put a copy into a new folder or an empty database.
+
+    Its digests are checked there. A database must have no rankers.
 
     A folder's copy may go into a database, and a database's into a folder. What was acknowledged after the copy is
     not in it.
@@ -234,7 +244,9 @@ def trim(
     place: StoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Move closed history to Parquet segments, and give its space back: lists that are answered or expired.
+    """Move closed history to Parquet files, give space back.
+
+    Closed are lists that are answered or expired.
 
     Nothing is lost: verify, export and the service read segments and live log as one. A running service does this by
     itself, with [b]serve --retain[/b]; beside a service on a folder this command has to wait until it is stopped.
@@ -269,7 +281,9 @@ def erase(
     *,
     place: LiveStoreOptions,
 ) -> None:
-    """Destroy the keys of a data subject: the context of its lists can be read no more, in the log and in segments.
+    """Make the context of a data subject unreadable.
+
+    Its keys are destroyed: the context of its lists can be read no more, in the log and in segments.
 
     What was learnt stays, and [b]verify[/b] still holds. May run beside the service, which forgets the key within a
     minute. Copies have keys of their own: give the command for each of them, too.
@@ -298,7 +312,9 @@ def export(
     place: StoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Write the log as a table: a row for each position with feedback, with its propensity.
+    """Write the log as a table, with propensities.
+
+    A row for each position with feedback.
 
     [b]Examples[/b]
 
@@ -334,7 +350,9 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Estimate how another ranker would have done on a log, from the lists on which the two agree.
+    """Estimate how another ranker would have done on a log.
+
+    From the lists on which the two agree.
 
     [b]Examples[/b]
 
@@ -413,7 +431,9 @@ def import_(
     place: LiveStoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Let a ranker learn from history: a click log, a UBI log, the export of another ranker, or a simulation.
+    """Let a ranker learn from history.
+
+    A click log, a UBI log, the export of another ranker, or a simulation.
 
     All of it is learnt, or nothing: after an interruption run the same command again. The same files again change
     nothing. Stop a service on a folder first, or name it with [b]--url[/b].

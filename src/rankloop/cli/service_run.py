@@ -71,7 +71,7 @@ class ServeOptions:
         ),
     ] = None
     segments: SegmentsOption = None
-    memory: Annotated[bool, Option("--memory", help="Keep everything in memory only: for trials.")] = False
+    memory: Annotated[bool, Option("--memory", help="Keep nothing when it stops: for trials.")] = False
     users: Annotated[
         bool, Option("--simulated-users", "--people", help="Add simulated users, to have something to watch.")
     ] = False
@@ -113,7 +113,10 @@ class ServeOptions:
 
 
 def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
-    """Rank for an application over HTTP, and learn from the feedback. What it acknowledges is never lost.
+    """Rank over HTTP, and learn from the feedback.
+
+    What it acknowledges is never lost. A setting is a flag, an environment variable such as RANKLOOP_SERVE_PORT, or a
+    line of rankloop.toml.
 
     [b]Examples[/b]
 
@@ -146,7 +149,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             host=options.host,
             port=options.port,
             snapshot_every=options.snapshot_every,
-            place="memory only" if options.memory else f"{place}",
+            place="nothing is kept" if options.memory else f"{place}",
             tell=tell,
             people=options.users,
             seconds=options.seconds,
@@ -159,7 +162,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
 
 
 def show_config(ctx: typer.Context, *, options: ServeOptions, as_json: JsonFlag = False) -> None:
-    """Print the settings with which [b]rankloop serve[/b] would start, and where each comes from.
+    """Print the settings of serve, and where each comes from.
 
     The output is a settings file itself, but for the password of a database, which is not shown.
 
@@ -233,7 +236,9 @@ def create(
     place: LiveStoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Create a ranker, in a store that nobody serves or by a running service. The same again changes nothing.
+    """Create a ranker, in a store or at a running service.
+
+    The store must not be served by anybody. The same again changes nothing.
 
     [b]Examples[/b]
 
@@ -278,7 +283,7 @@ def _names(items: str | None) -> list[str] | None:
 
 
 def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOption = None) -> None:
-    """List the rankers of a service, running or not: their algorithm, and how much they have learnt."""
+    """List the rankers of a service, running or not."""
     allow_rankers(allow)
     import msgspec
 
@@ -313,7 +318,9 @@ def delete(
     *,
     place: LiveStoreOptions,
 ) -> None:
-    """Archive a ranker: it is served no more, its log stays under another name, and its own name is free again.
+    """Archive a ranker: its log stays under another name.
+
+    It is served no more, and its own name is free again.
 
     Beside a running service on a folder, send it DELETE /v1/rankers/RANKER instead.
     """
@@ -346,10 +353,15 @@ def keys(
     rate: Annotated[
         float, Option(help="Requests a second with keys for these names; 0: no quota of their own.")
     ] = 0.0,
+    new: Annotated[
+        bool, Option("--new-store", help="Make the store first, for keys before the first start.")
+    ] = False,
     *,
     place: LiveStoreOptions,
 ) -> None:
-    """Make, list and delete API keys. A running service notices within seconds.
+    """Make, list and delete API keys.
+
+    A running service notices within seconds.
 
     Once there is a key, every call needs one: make an admin key first. That stays so when the last key is deleted,
     until [b]open[/b] says that callers on this machine need none.
@@ -384,5 +396,5 @@ def keys(
         stored = await stored_keys(store)
         return [f"{key.key_id}  {key.role:<6}  {key.note}" for key in stored] or ["There are no keys."]
 
-    for line in place.change(work, own=False, create=action == "add"):
+    for line in place.change(work, own=False, create=new):
         typer.echo(line)

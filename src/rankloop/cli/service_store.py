@@ -77,7 +77,8 @@ class StoreOptions:
 
         store = SQLiteStore(self.data, read_only=read_only, own=own, segments=self.segments)
         if not create and not store.path.exists():
-            raise ValueError(f"there is no store in {self.data}")
+            makes = f"`rankloop serve --data {self.data}` makes one, or name another folder"
+            raise ValueError(f"there is no store in {self.data}: {makes}")
         return store
 
     def read(self, work: Callable[[Store], Coroutine[Any, Any, Result]]) -> Result:

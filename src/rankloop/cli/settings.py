@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rankloop.simulation.executors import Executor
 
 Command = Callable[..., None]
+RESEARCH = "Research"  # a heading of the help
 
 
 # Commands that are no more, and what does the same.
@@ -39,6 +40,10 @@ _GONE = {
     "stream": "ask the service for GET /v1/rankers/RANKER/events?after=SEQ, as `python examples/pull_events.py` does",
     "move": "a ranker stays in its database; `rankloop backup` and `restore` move a whole one",
 }
+
+
+# Of the many options of `serve`: the others stand below them, under a heading.
+_SHOWN_FIRST = {"data", "database", "host", "port", "users", "memory", "config"}
 
 
 class Commands(TyperGroup):
@@ -54,6 +59,9 @@ class Commands(TyperGroup):
         if cmd_name in _GONE:
             ctx.fail(f"there is no command {cmd_name!r} any more: {_GONE[cmd_name]}")
         if command is not None:
+            for param in command.params:
+                if cmd_name == "serve" and isinstance(param, TyperOption) and param.name not in _SHOWN_FIRST:
+                    param.rich_help_panel = "More settings"
             _without_type([*command.params, command.get_help_option(ctx)])
         return command
 
@@ -283,7 +291,7 @@ def variable(name: str) -> str:
 
 def service_option(name: str, words: str, *flags: str, **more: Any) -> Any:
     """An option that can be set by its environment variable, too."""
-    return Option(*flags, help=words, envvar=variable(name), **more)
+    return Option(*flags, help=words, envvar=variable(name), show_envvar=False, **more)
 
 
 def _read_file(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -369,6 +377,7 @@ ConfigOption = Annotated[
         envvar="RANKLOOP_CONFIG",
         is_eager=True,
         callback=_read_file,
+        show_envvar=False,
         help="A TOML file with settings; flags and environment variables count before it.",
         show_default="rankloop.toml, where it is there",
     ),

@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from rankloop.cli.settings import (
+    RESEARCH,
     AnswerAsJson,
     Command,
     Commands,
@@ -35,7 +36,8 @@ def register(app: typer.Typer, in_words: Callable[[Command], Command]) -> None:
     app.add_typer(
         suite,
         name="suite",
-        help="Play rankers in a fixed set of worlds, one score for each capability.",
+        rich_help_panel=RESEARCH,
+        help="Play rankers in fixed worlds, a score for each capability.",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
@@ -62,7 +64,9 @@ def run_suite(
     executor: Annotated[str, Option(help="Where runs play: threads, processes or ray.")] = "threads",
     as_json: Annotated[bool, Option("--json", help="The scores as JSON, for programs.")] = False,
 ) -> None:
-    """Play rankers in every world of the suite that suits them, and write a submission and a report.
+    """Play rankers in the worlds that suit them.
+
+    A submission and a report are written.
 
     Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped.
 
@@ -135,7 +139,9 @@ def report(
     files: Annotated[list[Path], Argument(metavar="FILE", help="Submissions, of one ranker or of many.")],
     out: Annotated[Path, Option(help="Folder for the page.")] = Path("results/suite"),
 ) -> None:
-    """Draw the scores of one or many submissions, with a leaderboard, as one page that needs nothing else.
+    """Draw the scores of submissions, with a leaderboard.
+
+    One page that needs nothing else.
 
     [b]Examples[/b]
 
@@ -154,7 +160,9 @@ def verify_submission(
     seed: Annotated[int, Option(help="Chooses them.")] = 0,
     as_json: AnswerAsJson = False,
 ) -> None:
-    """Check that a submission is what it says: worlds, seeds and sums, and a sample of its runs, played again.
+    """Check that a submission is what it says.
+
+    Worlds, seeds and sums, and a sample of its runs, played again.
 
     Exits with 1 where it is not.
 

@@ -30,7 +30,7 @@ from rankloop.data.click_tables import (
     read_batches,
     read_header,
     renamed,
-    require_column,
+    require_columns,
     row_checks,
     whole_column,
 )
@@ -172,9 +172,9 @@ def count_table(
     header = list(names) or (_json_header(path) if kind == "jsonl" else read_header(path, kind))
     matched = match_columns(path, header, columns)
     counts = "click" not in matched
-    for needed in ("item", "position", *(("shown", "clicks") if counts else ())):
-        known = f" (known names: {', '.join(COLUMNS[needed])}) among {', '.join(header)}"
-        require_column(path, needed, matched, known)
+    needed = ("item", "position", *(("shown", "clicks") if counts else ()))
+    known = "; ".join(", ".join(COLUMNS[name]) for name in needed if name not in matched)
+    require_columns(path, needed, matched, f" (known names: {known}) among {', '.join(header)}")
     ours = ("query", "item", "position", *(("shown", "clicks") if counts else ("click",)))
     wanted = {name: matched[name] for name in ours if name in matched}
 

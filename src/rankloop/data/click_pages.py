@@ -19,7 +19,7 @@ from rankloop.data.click_tables import (
     match_columns,
     read_batches,
     read_header,
-    require_column,
+    require_columns,
     row_checks,
     whole_column,
 )
@@ -364,8 +364,8 @@ def _gathered(
     if what == "lists":
         matched |= {name: name for name in _KEPT[1:] if name in header and name not in matched.values()}
     needed = ["page", "item", "position", "click" if feedback == "clicks" else "relevance"]
-    for name in needed if query is None else [*needed, "query"]:
-        require_column(path, name, matched, f", which {what} need")
+    needed_too = needed if query is None else [*needed, "query"]
+    require_columns(path, needed_too, matched, f", which {what} need")
     kept = [name for name in _KEPT if name in matched] if what == "lists" else []
     wanted = {name: matched[name] for name in dict.fromkeys([*needed, "query", *kept]) if name in matched}
     batches = read_batches(path, table.kind, wanted, tally)
@@ -414,7 +414,8 @@ def logged_rows(table: Table, tally: Tally) -> pl.DataFrame:
     path = table.path
     matched = match_columns(path, read_header(path, table.kind), table.columns)
     needed = ("item", "position", "click", "propensity")
-    wanted = {name: require_column(path, name, matched) for name in needed}
+    require_columns(path, needed, matched)
+    wanted = {name: matched[name] for name in needed}
     chance = pl.col("propensity")
     checks = [*row_checks(table.first_position), (BAD_CHANCE, ~((chance > 0) & (chance <= 1)))]
     types = {"item": pl.String, "position": pl.Int64, "clicks": pl.Int64, "propensity": pl.Float64}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 # Names of the columns in the known formats; the first of each is ours.
 COLUMNS = {
-    "query": ("query", "query_id", "qid", "q"),
-    "item": ("item", "item_id", "document", "document_id", "doc", "doc_id"),
-    "position": ("position", "rank", "pos"),
-    "click": ("click", "clicked"),
+    "query": ("query", "query_id", "qid", "q", "search_term", "search_query", "keyword"),
+    "item": ("item", "item_id", "document", "document_id", "doc", "doc_id", "sku", "product", "product_id"),
+    "position": ("position", "rank", "pos", "slot"),
+    "click": ("click", "clicked", "is_click"),
     "shown": ("shown", "impressions", "displays", "views"),
     "clicks": ("clicks",),
     "propensity": ("propensity", "propensity_score", "pscore"),
@@ -59,11 +59,14 @@ def match_columns(path: Path, header: list[str], columns: Mapping[str, str]) -> 
     return matched
 
 
-def require_column(path: Path, name: str, matched: Mapping[str, str], why: str = "") -> str:
-    """The column for one of our names; refused where there is none."""
-    if name not in matched:
-        raise ValueError(f"{path}: no column for {name}{why}; name it with columns={{{name!r}: ...}}")
-    return matched[name]
+def require_columns(path: Path, names: Iterable[str], matched: Mapping[str, str], why: str = "") -> None:
+    """ValueError that names all columns that are missing, at once."""
+    if missing := [name for name in names if name not in matched]:
+        them = "it" if len(missing) == 1 else "them"
+        told = ", ".join(f"{name!r}: ..." for name in missing)
+        raise ValueError(
+            f"{path}: no column for {', '.join(missing)}{why}; name {them} with columns={{{told}}}"
+        )
 
 
 def read_header(path: Path, kind: str) -> list[str]:

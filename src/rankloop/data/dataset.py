@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import number, whole
-from rankloop.extras import sentence
 from rankloop.features import SparseRows, sparse_rows
 
 # The folder of real data: beside the project, never inside it.
@@ -184,9 +183,6 @@ class Dataset:
         size = f"{self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features"
         return f"Dataset({self.name!r}: {size}, grades up to {self.max_grade})"
 
-    def _repr_html_(self) -> str:
-        return sentence(repr(self))
-
     def query(self, i: int) -> tuple[Features, NDArray[np.float64]]:
         """Features and relevance of query `i`, counting from 0: views, not copies."""
         if not 0 <= i < self.n_queries:
@@ -335,6 +331,3 @@ class SparseDataset:
             f"{len(self.offsets) - 1:,} queries, {n:,} documents, {d:,} features, {share:.0%} of the entries"
         )
         return f"SparseDataset({self.name!r}: {size})"
-
-    def _repr_html_(self) -> str:
-        return sentence(repr(self))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import one_of, whole
 from rankloop.data.text import malformed, read_rows
-from rankloop.extras import sentence
 
 Missing = Literal["drop", "zero", "item-mean"]
 
@@ -104,9 +103,6 @@ class Ratings:
         n_ratings = np.count_nonzero(~np.isnan(self.values))
         size = f"{self.n_users:,} users x {self.n_items:,} items, {n_ratings:,} ratings"
         return f"Ratings({self.name!r}: {size}, scale {low:g} to {high:g})"
-
-    def _repr_html_(self) -> str:
-        return sentence(repr(self))
 
     def most_rated(self, n_items: int, *, complete: bool = True) -> Ratings:
         """Only the `n_items` items that most users rated, and only the users who rated all of those (`complete`).

@@ -30,8 +30,8 @@ class Claim:
 
     `name` stays the same when words or numbers change, and `text` has every margin that the claim is allowed. `fixed`
     is True if both stood before the run: a theorem, a sentence of the paper read with standard errors, an independent
-    reference. It is False if a run had been seen when it was worded or its margin was chosen. `mutation` is a wrong
-    learner or a wrong constant under which it breaks.
+    reference. Where the history shows it, it is the commit that fixed them. It is False if a run had been seen when it
+    was worded or its margin was chosen. `mutation` is a wrong learner or a wrong constant under which it breaks.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Claim:
     holds: bool
     measured: str
     source: str
-    fixed: bool = field(default=False, kw_only=True)
+    fixed: bool | str = field(default=False, kw_only=True)
     mutation: Mutation
 
     @property
     def worded(self) -> str:
         """When it was worded, as tables show it."""
-        return WORDED[self.fixed]
+        return worded(self.fixed)
 
     def record(self) -> dict[str, Plain]:
         """What is stored of it."""
@@ -53,7 +53,14 @@ class Claim:
         return record | {"mutation": self.mutation.name}
 
 
-WORDED = {True: "before the run", False: "after a run"}
+def worded(fixed: bool | str) -> str:
+    """When a claim was worded, in words.
+
+    >>> worded(True), worded("e3e8c6a"), worded(False)
+    ('before the run', 'before the run, in e3e8c6a', 'after a run')
+    """
+    commit = f", in {fixed}" if isinstance(fixed, str) else ""
+    return f"before the run{commit}" if fixed else "after a run"
 
 
 @dataclass(frozen=True, slots=True)

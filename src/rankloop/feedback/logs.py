@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import ArgumentError, numbers, share, whole
-from rankloop.extras import counted, sentence
+from rankloop.extras import counted
 from rankloop.features import read_features
 
 Floats = NDArray[np.float64]
@@ -51,9 +51,6 @@ class FrozenLog:
         query, item = np.divmod(codes, max(len(self.item_ids), 1))
         names = zip(query.tolist(), item.tolist(), strict=True)
         return tuple((self.query_ids[q], self.item_ids[i]) for q, i in names)
-
-    def _repr_html_(self) -> str:
-        return sentence(repr(self))
 
 
 class ShownLists(FrozenLog):

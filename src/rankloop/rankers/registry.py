@@ -17,6 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from rankloop import base, rankers
+from rankloop.arguments import nearest
 from rankloop.base import Ranker
 
 GROUP = "rankloop.rankers"
@@ -66,7 +67,8 @@ def find(name: str) -> type[Ranker]:
     registered = _registered()
     if name in registered:
         return _ranker(name, _imported(registered[name].value, registered_as=name))
-    raise ValueError(f"ranker must be one of {', '.join(names())}, or 'package.module:Class', got {name!r}")
+    wanted = f"ranker must be one of {', '.join(names())}, or 'package.module:Class', got {name!r}"
+    raise ValueError(wanted + nearest(name, names()))
 
 
 def _packaged() -> dict[str, type[Ranker]]:

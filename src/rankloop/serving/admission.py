@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
     """How much one request may ask for, so that one caller cannot take everything."""
 
     body_bytes: int = 8_000_000
-    webhook_bytes: int = 100_000
+    webhook_bytes: int = 100_000  # whoever made up a signature may send so much: it is checked at the end
     items: int = 10_000
     features: int = 4_096
     ranker_bytes: int = 256_000_000  # memory of one ranker

@@ -16,13 +16,14 @@ import uvicorn
 
 from rankloop import __version__
 from rankloop.base import whole
+from rankloop.kernels import jit
 from rankloop.serving.admission import Limits
 from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
 from rankloop.serving.retention import Retention, Trimming
-from rankloop.serving.simulated_users import come_and_go
+from rankloop.serving.simulated_users import come_and_go, rehearse
 from rankloop.serving.stores.contract import Store, StoreError
 
 _log = logging.getLogger("rankloop.serving")
@@ -52,6 +53,8 @@ def run(
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
+    if people and jit.MODE == "numba":
+        asyncio.run(rehearse())
     listening = _listen(host, port, or_any=people)
     engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
     if retention is not None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rankloop.serving.admission import RequestError
 from rankloop.serving.api import ActivateRequest, CreateRequest, FeedbackRequest, RankAnswer, RankRequest
 from rankloop.serving.engine import Engine
+from rankloop.serving.stores.sqlite import MemoryStore
 
 Answer = dict[str, list[float]]
 
@@ -119,6 +120,17 @@ async def come_and_go(engine: Engine, *, seed: int = 1) -> None:
             await engine.create(application.ranker)
             rng = np.random.default_rng([seed, number, engine.now()])
             group.create_task(_visit(engine, application, rng))
+
+
+async def rehearse() -> None:
+    """A few visits to each on a store in memory: what no library has is compiled before anybody waits for an answer."""
+    engine, rng = Engine(MemoryStore()), np.random.default_rng(1)
+    await engine.open()
+    for application in applications():
+        await engine.create(application.ranker)
+        for _ in range(3):
+            await _use(engine, application, rng)
+    await engine.close()
 
 
 async def _visit(engine: Engine, application: Application, rng: np.random.Generator) -> None:

@@ -33,16 +33,7 @@ from rankloop.extras import require
 from rankloop.simulation.play import STOP
 from rankloop.simulation.trace import code_fingerprint
 
-__all__ = [
-    "Dispatch",
-    "Executor",
-    "NotSendable",
-    "Processes",
-    "RayCluster",
-    "WorkerLost",
-    "is_threads",
-    "opened",
-]
+__all__ = ["Executor", "NotSendable", "Processes", "RayCluster", "WorkerLost"]
 
 NAMES = ("threads", "processes", "ray")
 _RETRIES = 3  # so often Ray begins a call again whose worker or machine is gone
@@ -74,8 +65,6 @@ def is_threads(executor: Any) -> bool:
 
     ValueError where it is neither a known name nor something with `submit`.
 
-    Examples
-    --------
     >>> is_threads("threads"), is_threads("processes")
     (True, False)
     """
@@ -274,18 +263,8 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
 class Dispatch:
     """The jobs of one run, on their way to an executor and back.
 
-    Parameters
-    ----------
-    work : callable
-        Takes a job and returns its result. It is called elsewhere.
-    jobs : sequence
-        The jobs, in the order in which they begin.
-    names : sequence of str
-        What each job is called in an error.
-    executor : Executor
-        Where they run.
-    workers : int
-        How many run at once.
+    `work` takes a job and returns its result, elsewhere. Jobs begin in their order, so many `workers` at once; `names`
+    are what errors call them.
     """
 
     def __init__(
@@ -304,24 +283,9 @@ class Dispatch:
     def run(
         self, ended: Callable[[int, Any, float], None], glance: Callable[[], None] = lambda: None
     ) -> None:
-        """Run all jobs.
+        """Run all jobs; in this thread, tell each one's place, result and seconds as soon as it has `ended`.
 
-        Parameters
-        ----------
-        ended : callable
-            Called in this thread as soon as a job has ended, once for each: its place, its result, and the seconds it
-            took.
-        glance : callable, optional
-            Called in this thread about ten times a second.
-
-        Raises
-        ------
-        NotSendable
-            Where a job cannot be sent.
-        WorkerLost
-            Where the executor has lost a worker and does not replace it.
-        Exception
-            What a job raised, with a note that names it.
+        `glance` is called about ten times a second. What a job raised is raised here, with a note that names it.
         """
         sent: dict[int, Any] = {}
         todo = iter(range(len(self.jobs)))

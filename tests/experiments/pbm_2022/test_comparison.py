@@ -19,7 +19,7 @@ from rankloop.experiments.pbm_2022.setting import STOCHASTIC
 
 def test_panels_are_those_of_the_paper() -> None:
     full = experiments.get("pbm-2022-fig1").jobs(quick=False)
-    assert len(full) == 6 * 6 * 10
+    assert len(full) == 6 * 6 * 10 + 2 * 2 * 10  # twice as many of PMED and PBM-PIE where users stay
     settings = {(job.settings["panel"], job.settings["source"], job.settings["change"]) for job in full}
     assert ("a", "gap 0.03", "stochastic") in settings
     assert ("c", "gap 0.03", "all reversed") in settings

@@ -330,7 +330,7 @@ def test_keys_and_roles(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         return result.output.splitlines()[0]
 
-    made = {role: keys("add", "--role", role) for role in ("reader", "writer", "admin")}
+    made = {role: keys("add", "--role", role, "--new-store") for role in ("reader", "writer", "admin")}
     ranker = {"name": "r", "algorithm": "RTop1F", "items": ["a", "b"]}
     with Service("--data", str(tmp_path)) as service:
         wire = Wire(service.url)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rankloop.experiments import names
-from rankloop.experiments.experiment import WORDED
+from rankloop.experiments.experiment import worded
 from rankloop.extras import counted, write_text
 from rankloop.plotting import table_of
 from rankloop.simulation.play import duration
@@ -48,7 +48,7 @@ def _overview(records: list[Record]) -> str:
         return "<p>No experiment has been run yet.</p>"
     claims = [claim for record in records for claim in record["claims"]]
     held = sum(claim["holds"] for claim in claims)
-    fixed = sum(claim["fixed"] for claim in claims)
+    fixed = sum(bool(claim["fixed"]) for claim in claims)
     quick = sum(record["quick"] for record in records)
     note = (
         f" {counted(quick, 'experiment')} ran with quick settings: seconds instead of the full size."
@@ -115,7 +115,7 @@ def _claims(record: Record) -> str:
         f"{'✓ holds' if claim['holds'] else '✗ broken'}</span></td>"
         f'<td>{escape(claim["text"])}<br><code class="quiet">{escape(claim["name"])}</code></td>'
         f'<td class="measured">{escape(claim["measured"])}</td>'
-        f'<td class="quiet">{escape(claim["source"])}</td><td class="quiet">{WORDED[claim["fixed"]]}</td>'
+        f'<td class="quiet">{escape(claim["source"])}</td><td class="quiet">{worded(claim["fixed"])}</td>'
         f'<td class="quiet">{escape(claim["mutation"])}</td></tr>'
         for claim in record["claims"]
     )

@@ -27,12 +27,17 @@ REFERENCE = {
 }
 REFERENCE_REGRET = {"gap-0.03": (8465, 560), "gap-0.01": (6694, 420), "yandex": (5678, 450)}  # at HALF
 HALF = setting.HORIZON // 2
+REFERENCE_RUNS = 10
+# Where users stay the reference is close enough for twenty runs to matter; in the last world single runs differ most.
+RUNS = dict.fromkeys(WORLDS, 10) | {World(source, STOCHASTIC): 20 for source in setting.SOURCES}
+RUNS[World("yandex", setting.PERIODIC_1)] = setting.VARYING_RUNS
 
 
 _CHANCE = together(
     "a random list in the place of FTRL-PBM",
     *(altered(world.label, where=world.where, average=world.levels().random) for world in WORLDS),
 )
+_NEARLY = altered("2 % less reward", average=0.98 * pl.col("average"))
 _NO_RECOVERY = altered("the same reward in every round", value=1.0)
 _STUCK = altered("a solver that gives up once a run", fallbacks=1)
 
@@ -61,7 +66,7 @@ class PBMFTRL(Experiment):
         return [
             setting.world_job(world.label, world, rounds=rounds, phase=phase, seed=seed)
             for world in WORLDS
-            for seed in range(1, 3 if quick else 11)
+            for seed in range(1, 1 + (2 if quick else RUNS[world]))
         ]
 
     def run(self, job: Job) -> pl.DataFrame:
@@ -125,20 +130,24 @@ def _phases(results: pl.DataFrame, world: World) -> NDArray[np.float64]:
 
 
 def _as_elsewhere(results: pl.DataFrame) -> Iterator[Claim]:
-    off, sentences = [], []
+    off, holds, sentences = [], True, []
     for world in WORLDS:
-        mean, error = mean_and_error(_ends(results, world, "average"))
+        own = _ends(results, world, "average")
         theirs = REFERENCE[world.source][KINDS.index(world.kind)]
-        off.append(abs(mean / theirs - 1))
-        sentences.append(f"{world.label} {mean:.3f} ± {error:.4f} ({theirs:.3f})")
+        apart = float(own.std(ddof=1) * np.sqrt(1 / len(own) + 1 / REFERENCE_RUNS))
+        off.append(abs(own.mean() / theirs - 1))
+        holds &= bool(off[-1] < 0.01 or abs(own.mean() - theirs) < 3 * apart)
+        sentences.append(
+            f"{world.label} {own.mean():.3f} ± {own.std(ddof=1) / np.sqrt(len(own)):.4f} ({theirs:.3f})"
+        )
     yield Claim(
         name="reference-reward",
-        text="Average rewards at a million rounds are those of an independent implementation, within one percent",
-        holds=max(off) < 0.01,
+        text="Average rewards at a million rounds are those of an independent implementation: within one percent, or "
+        "within three standard errors of the difference if its ten runs vary as ours do",
+        holds=holds,
         measured=f"furthest off by {max(off):.1%}; " + "; ".join(sentences),
         source="Figures 1 and 2 print no numbers; the reference is in brackets",
-        fixed=True,
-        mutation=_CHANCE,
+        mutation=_NEARLY,
     )
     half, holds, sentences = results.filter(pl.col("round") <= HALF), True, []
     for source, (regret, its_error) in REFERENCE_REGRET.items():

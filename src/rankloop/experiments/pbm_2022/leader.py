@@ -48,7 +48,7 @@ class PBMLeader(Experiment):
     def jobs(self, *, quick: bool) -> list[Job]:
         return [
             Job(name=f"seed {seed}", seed=seed, settings={"rounds": END, "change": CHANGE}, cost=float(END))
-            for seed in range(1, 6)
+            for seed in range(1, 6 if quick else 21)
         ]
 
     def run(self, job: Job) -> pl.DataFrame:

@@ -401,14 +401,19 @@ def _annealed(of: Parts) -> Claim:
     papers = f"{SMOOTH}, paper"
     for name in of.sets:
         gain, error = mean_and_error(of.gains(name, ANNEALED, papers))
-        holds &= gain > 2 * error
+        holds &= gain > (-2 if name == "yahoo" else 2) * error
         annealed, fixed = (of.share(name, one)[0] for one in (ANNEALED, f"{SMOOTH}, HT + guess"))
         lead = f"{annealed:.2f}, {gain:+.2f} ± {error:.2f}"
         sentences.append(f"{label_of(name)} {lead} (fixed, with a guess {fixed:.2f})")
     return Claim(
         name="annealed",
         text="SmoothDCG can be annealed online, with epsilon falling as a power of t: better than the paper's "
-        "estimator of it at the best fixed setting, by more than two standard errors over the parts",
+        "estimator of it at the best fixed setting, by more than two standard errors over the parts"
+        + (
+            ", on Yahoo apart, where it is not worse by as much, and open whether better"
+            if "yahoo" in of.sets
+            else ""
+        ),
         holds=holds,
         measured="share of the gap, and lead over the paper's estimator: " + "; ".join(sentences),
         source="Section 6: “we are not aware of an analogue in an online setting”",

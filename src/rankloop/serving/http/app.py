@@ -139,7 +139,6 @@ class App:
         ranker, name = request.path_params["name"], request.path_params["hook"]
         signature = headers.get(HEADER.encode(), b"").decode("latin-1")
         hook, secret = self.webhooks.find(self.engine, ranker, name, signature)
-        # Whether the signature fits is known at the end of the body only: whoever made one up may send so much.
         body = await endpoints.receive_body(
             headers, request.receive, limits.webhook_bytes, seconds=limits.body_seconds
         )

@@ -98,43 +98,18 @@ class Missing(StoreError):
 
 
 class Appended(NamedTuple):
-    """The row that is in the log under the entry's id, and whether this call put it there.
-
-    Parameters
-    ----------
-    row : Row
-        The row.
-    new : bool
-        Whether this call wrote it.
-    """
+    """The `row` that is in the log under the entry's id, and whether it is `new`: this call put it there."""
 
     row: Row
     new: bool
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The fold of the log up to and with `seq`, and the hashes that tell whether it can be trusted.
+    """The fold of the log up to and with row `seq`, whose `link` it has, and hashes that tell whether to trust it.
 
-    Parameters
-    ----------
-    seq : int
-        The row of the log that it includes last.
-    at : int
-        When it was taken, in milliseconds.
-    epoch : int
-        The epoch of the lease that it was taken under.
-    code_hash : str
-        The hash of the code that computed it.
-    config_hash : str
-        The hash of the ranker's configuration.
-    state_hash : str
-        The hash of the state.
-    state : bytes, optional
-        The state itself; empty in lists of snapshots.
-    link : bytes, optional
-        The link of row `seq`.
-    seal : bytes, optional
-        The digest of all this, made by the store when it is written.
+    `at`: when it was taken, in milliseconds. `epoch`: of the lease that it was taken under. `code_hash`, `config_hash`
+    and `state_hash`: of the code that computed it, of the ranker's configuration, and of the state. `state`: empty in
+    lists of snapshots. `seal`: the digest of all this, made by the store when it is written.
     """
 
     seq: int
@@ -149,35 +124,16 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Head(NamedTuple):
-    """The end of a log.
-
-    Parameters
-    ----------
-    seq : int
-        The number of the newest row, 0 where there is none.
-    link : bytes
-        Its link.
-    """
+    """The end of a log: the number `seq` of the newest row, 0 where there is none, and its `link`."""
 
     seq: int
     link: bytes
 
 
 class StoredKey(msgspec.Struct, frozen=True):
-    """An API key as it is kept: never the secret itself.
+    """An API key as it is kept: never the secret itself, but its `digest`.
 
-    Parameters
-    ----------
-    key_id : str
-        The public part of the key.
-    role : str
-        What the key allows.
-    digest : bytes
-        The hash of the secret.
-    at : int
-        When it was made, in milliseconds.
-    note : str, optional
-        What it is for.
+    `key_id`: the public part. `role`: what the key allows. `at`: when it was made, in milliseconds. `note`: what for.
     """
 
     key_id: str
@@ -195,16 +151,9 @@ class SubjectKey(NamedTuple):
 
 
 class Left(NamedTuple):
-    """How a holder leaves a ranker.
+    """How a holder leaves a `ranker`: `looked` is the last row that it has seen.
 
-    Parameters
-    ----------
-    ranker : str
-        The name of the ranker.
-    looked : int
-        The last row that it has seen.
-    wake_in : float, optional
-        In how many seconds the next deadline of a list passes; None where no list is open.
+    `wake_in`: in how many seconds the next deadline of a list passes; None where no list is open.
     """
 
     ranker: str
@@ -221,16 +170,9 @@ class OpenList(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A part of the log that was searched for lists that nobody answered in time.
+    """A part of the log that was searched, up to row `through`, for lists that nobody answered in time: `open`.
 
-    Parameters
-    ----------
-    open : list of OpenList
-        The lists without an answer in time.
-    through : int
-        The row up to which was searched.
-    next_at : int, optional
-        The time of the first list that still has time; None where there is none.
+    `next_at`: the time of the first list that still has time; None where there is none.
     """
 
     open: list[OpenList]

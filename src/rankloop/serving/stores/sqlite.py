@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import shutil
 import tempfile
 import threading
-import weakref
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -614,7 +614,12 @@ class SQLiteStore(Store):
         def work() -> int:
             self._writer.execute("PRAGMA secure_delete = ON")
             self._writer.execute(sql, (at, subject))
-            return self._writer.changes()
+            n_keys: int = self._writer.changes()
+            # Pages that were split when the table grew have copies of rows. All are given back, which zeroes them.
+            rows = list(self._writer.execute("SELECT id, subject, key, at, erased FROM subject_key"))
+            self._writer.execute("DELETE FROM subject_key")
+            self._writer.executemany("INSERT INTO subject_key VALUES (?, ?, ?, ?, ?)", rows)
+            return n_keys
 
         return await self._write(work, then=self._empty_wal)
 
@@ -634,12 +639,14 @@ class SQLiteStore(Store):
 
 
 class MemoryStore(SQLiteStore):
-    """A store that goes with the process, in a folder of its own: for trials and tests."""
+    """A store in a folder of its own that is gone when it is closed: for trials and tests."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="rankloop-")
-        super().__init__(folder)
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(Path(tempfile.gettempdir(), f"rankloop-{secrets.token_hex(8)}"))
+
+    async def close(self) -> None:
+        await super().close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _write_snapshot(
