@@ -96,7 +96,7 @@ def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     own = "experiments/pbm_2022/rankers.py"
     shutil.copyfile(PACKAGE / own, package / own)
     (file,) = (package / "kernels/compiled").glob(
-        f"*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
+        f"{library.fingerprint()}*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
     )  # type: ignore[union-attr]
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
