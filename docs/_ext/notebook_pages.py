@@ -1,4 +1,4 @@
-"""Runs the notebooks of `examples/` and writes each as a page with its outputs: `python docs/_ext/notebook_pages.py`."""
+"""Runs the notebooks of `examples/`; each becomes a page with its outputs: `python docs/_ext/notebook_pages.py`."""
 
 from __future__ import annotations
 
