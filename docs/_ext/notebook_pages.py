@@ -37,8 +37,10 @@ def page(name: str) -> None:
                 file.write_bytes(base64.b64decode(data["image/png"]))
                 parts.append(f"![What the cell above draws]({file.name})")
             elif "text/html" in data:
-                table = re.sub(r"\n\s*\n", "\n", data["text/html"]).strip()
-                parts.append(f"```{{raw}} html\n{table}\n```")
+                if table := re.sub(
+                    r"\n\s*\n", "\n", data["text/html"]
+                ).strip():  # a bar that has ended is empty
+                    parts.append(f"```{{raw}} html\n{table}\n```")
             else:
                 text = output.get("text", data.get("text/plain", "")).rstrip()
                 if text and output.get("name") != "stderr":
