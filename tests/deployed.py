@@ -148,7 +148,7 @@ def as_options(pod: dict[str, Any], secrets: dict[str, dict[str, str]]) -> tuple
 def lives_and_dies(port: int, options: list[str], words: list[str]) -> None:
     """Make a key, serve, rank, SIGKILL, serve, rank: what was acknowledged is there."""
     name, url = f"rankloop-{os.getpid()}", f"http://127.0.0.1:{port}"
-    told = run("podman", "run", "--rm", *options, IMAGE, "keys", "add", "--role", "admin")
+    told = run("podman", "run", "--rm", *options, IMAGE, "keys", "add", "--role", "admin", "--new-store")
     key = next(word for word in told.split() if word.startswith("rl_"))
 
     def client(called: str, n: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +55,21 @@ def _own_sections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NumpyDocString, "sections", sections)
 
 
+def _parameters(value: Any) -> Iterable[str]:
+    try:
+        return inspect.signature(value).parameters
+    except (TypeError, ValueError):  # a property, or what is built in
+        return ()
+
+
 def _errors(value: Any) -> list[tuple[str, str]]:
     document = get_doc_object(value)
     errors = list(validate.validate(document)["errors"])
-    if inspect.isroutine(value) or hasattr(value, "_fields") or hasattr(value, "__struct_fields__"):
-        listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
-        text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
-        missing = {*inspect.signature(value).parameters} - {"self", "cls"} - listed
-        if "arameters as of `" in text or all(f"`{name}`" in text for name in missing):
-            return [(code, message) for code, message in errors if code != "PR01"]
+    listed = {name.strip() for one in document["Parameters"] for name in one.name.split(",")}
+    text = f"{inspect.getdoc(value)}\n{inspect.getdoc(inspect.getmodule(value))}"
+    missing = {*_parameters(value)} - {"self", "cls"} - listed
+    if "arameters as of `" in text or all(f"`{name}`" in text for name in missing):
+        return [(code, message) for code, message in errors if code != "PR01"]
     return errors
 
 

@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankloop import environments, rankers, simulation
+from rankloop import environments, feedback, rankers, simulation
 from rankloop.base import Ranking
 from rankloop.checks import check_same_story
 from rankloop.environments import ClickUsers
 from rankloop.environments.click_users import best_of_world, every_list
-from rankloop.feedback import (
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-)
 from tests.feedback.test_click_models import KINDS, M, N, all_clicks, models
 
 BY_KIND = pytest.mark.parametrize("kind", range(len(KINDS)), ids=lambda kind: KINDS[kind].__name__)
@@ -56,9 +48,9 @@ def test_draws_are_those_of_the_model(kind: int) -> None:
 def test_draws_of_another_model_would_be_noticed() -> None:
     attraction = np.linspace(0.8, 0.2, N)
     shown = np.arange(M)
-    seen = frequencies(ClickUsers(CascadeModel(attraction), n_positions=M), shown, 3_000, 1)
-    almost = DependentClickModel(attraction, np.full(M, 0.05))
-    assert fits(seen, CascadeModel(attraction).likelihood(shown, all_clicks(M)))
+    seen = frequencies(ClickUsers(feedback.CascadeModel(attraction), n_positions=M), shown, 3_000, 1)
+    almost = feedback.DependentClickModel(attraction, np.full(M, 0.05))
+    assert fits(seen, feedback.CascadeModel(attraction).likelihood(shown, all_clicks(M)))
     assert not fits(seen, almost.likelihood(shown, all_clicks(M)))
 
 
@@ -76,14 +68,14 @@ def test_the_best_list_is_the_best_of_all_lists(kind: int) -> None:
         assert people.value(Ranking(some)) == pytest.approx(model.click_probabilities(some).sum(), abs=1e-12)
 
 
-def large(kind: str) -> ClickModel:
+def large(kind: str) -> feedback.ClickModel:
     attraction = np.random.default_rng(1).random(400)
     return {
-        "cascade": CascadeModel(attraction),
-        "dependent": DependentClickModel(attraction, np.linspace(0.9, 0.1, 10)),
-        "bayesian": DynamicBayesianModel(attraction, attraction[::-1], 0.9),
-        "chain": ClickChainModel(attraction, [0.9, 0.8, 0.1]),
-        "position": PositionBasedModel(attraction, 1 / np.arange(1, 11)),
+        "cascade": feedback.CascadeModel(attraction),
+        "dependent": feedback.DependentClickModel(attraction, np.linspace(0.9, 0.1, 10)),
+        "bayesian": feedback.DynamicBayesianModel(attraction, attraction[::-1], 0.9),
+        "chain": feedback.ClickChainModel(attraction, [0.9, 0.8, 0.1]),
+        "position": feedback.PositionBasedModel(attraction, 1 / np.arange(1, 11)),
     }[kind]
 
 
@@ -106,13 +98,13 @@ def test_the_best_of_a_large_catalogue_needs_no_enumeration(kind: str) -> None:
 
 def test_sorting_by_attraction_is_best_where_the_chance_to_read_on_falls_and_only_there() -> None:
     attraction = np.array([0.9, 0.6, 0.5, 0.2])
-    falling = ClickUsers(DependentClickModel(attraction, [0.9, 0.5, 0.1]))
+    falling = ClickUsers(feedback.DependentClickModel(attraction, [0.9, 0.5, 0.1]))
     assert falling.best().items.tolist() == [0, 1, 2]
-    rising = ClickUsers(DependentClickModel(attraction, [0.0, 1.0, 1.0]))
+    rising = ClickUsers(feedback.DependentClickModel(attraction, [0.0, 1.0, 1.0]))
     assert (
         rising.best().items.tolist()[0] == 3
     )  # the least attractive first: most users read on, and click twice
-    unsatisfying = ClickUsers(DynamicBayesianModel([0.5, 0.4], [1.0, 0.0], 1.0))
+    unsatisfying = ClickUsers(feedback.DynamicBayesianModel([0.5, 0.4], [1.0, 0.0], 1.0))
     assert unsatisfying.best().items.tolist() == [1, 0]
 
 
@@ -141,7 +133,7 @@ def test_more_lists_than_can_be_tried_have_no_best() -> None:
     with pytest.raises(ValueError, match="10 of 400 items cannot be found"):
         people.best()
     assert np.isfinite(people.ideal(5))
-    rising = DependentClickModel(one.attraction, np.linspace(0.1, 0.9, 10))
+    rising = feedback.DependentClickModel(one.attraction, np.linspace(0.1, 0.9, 10))
     assert np.isnan(best_of_world(rising.browsing(10))[0])
 
 
@@ -167,11 +159,14 @@ def test_a_cascade_ranker_learns_the_cascade_world() -> None:
     [
         ({"models": []}, "models must be a click model or a list of at least one"),
         ({"models": "cascade"}, r"models\[0\] must be a click model"),
-        ({"models": [CascadeModel([0.5]), 3]}, r"models\[1\] must be a click model"),
-        ({"models": [CascadeModel([0.5]), CascadeModel([0.5, 0.1])]}, "equally many items"),
-        ({"models": CascadeModel([0.5]), "n_positions": 2}, "n_positions must be at most n_items=1, got 2"),
-        ({"models": CascadeModel([0.5]), "n_positions": 0}, "n_positions must be"),
-        ({"models": CascadeModel([0.5]), "phase": 0}, "phase must be"),
+        ({"models": [feedback.CascadeModel([0.5]), 3]}, r"models\[1\] must be a click model"),
+        ({"models": [feedback.CascadeModel([0.5]), feedback.CascadeModel([0.5, 0.1])]}, "equally many items"),
+        (
+            {"models": feedback.CascadeModel([0.5]), "n_positions": 2},
+            "n_positions must be at most n_items=1, got 2",
+        ),
+        ({"models": feedback.CascadeModel([0.5]), "n_positions": 0}, "n_positions must be"),
+        ({"models": feedback.CascadeModel([0.5]), "phase": 0}, "phase must be"),
     ],
 )
 def test_a_wrong_argument_is_named(given: dict[str, Any], message: str) -> None:

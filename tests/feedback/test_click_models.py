@@ -13,22 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankloop import data, feedback
-from rankloop.feedback import (
-    Browsing,
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
 
 N, M = 7, 4
 
 
-def models(seed: int, *, n: int = N, m: int = M) -> list[ClickModel]:
+def models(seed: int, *, n: int = N, m: int = M) -> list[feedback.ClickModel]:
     """One of each kind, with parameters over the whole range, a few of them 0 or 1."""
     rng = np.random.default_rng(seed)
 
@@ -39,13 +28,17 @@ def models(seed: int, *, n: int = N, m: int = M) -> list[ClickModel]:
         return values
 
     return [
-        PositionBasedModel(attraction=some(n), examination=some(m)),
-        CascadeModel(attraction=some(n)),
-        DependentClickModel(attraction=some(n), continuation=some(m)),
-        UserBrowsingModel(attraction=some(n), examination=some(m, m)),
-        DynamicBayesianModel(attraction=some(n), satisfaction=some(n), continuation=float(some(1)[0])),
-        ClickChainModel(attraction=some(n), continuation=some(3)),
-        TrustBiasModel(attraction=some(n), examination=some(m), true_clicks=some(m), false_clicks=some(m)),
+        feedback.PositionBasedModel(attraction=some(n), examination=some(m)),
+        feedback.CascadeModel(attraction=some(n)),
+        feedback.DependentClickModel(attraction=some(n), continuation=some(m)),
+        feedback.UserBrowsingModel(attraction=some(n), examination=some(m, m)),
+        feedback.DynamicBayesianModel(
+            attraction=some(n), satisfaction=some(n), continuation=float(some(1)[0])
+        ),
+        feedback.ClickChainModel(attraction=some(n), continuation=some(3)),
+        feedback.TrustBiasModel(
+            attraction=some(n), examination=some(m), true_clicks=some(m), false_clicks=some(m)
+        ),
     ]
 
 
@@ -60,9 +53,9 @@ def test_every_public_model_is_tested_here() -> None:
     public = {
         thing
         for name in feedback.__all__
-        if isinstance(thing := getattr(feedback, name), type) and issubclass(thing, ClickModel)
+        if isinstance(thing := getattr(feedback, name), type) and issubclass(thing, feedback.ClickModel)
     }
-    assert public - {ClickModel} == set(KINDS)
+    assert public - {feedback.ClickModel} == set(KINDS)
 
 
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(range(len(KINDS))), m=st.integers(1, M))
@@ -105,29 +98,31 @@ def test_models_that_contain_each_other_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, e = rng.random(N), rng.random(M)
     items, vectors = rng.permutation(N)[:M], all_clicks(M)
-    cascade = CascadeModel(attraction=a)
+    cascade = feedback.CascadeModel(attraction=a)
     constant = float(rng.random())
     same = [
-        (PositionBasedModel(attraction=a, examination=e), _browsing_by_position(a, e)),
-        (cascade, DependentClickModel(attraction=a, continuation=np.zeros(M))),
-        (cascade, DynamicBayesianModel(attraction=a, satisfaction=np.ones(N), continuation=1.0)),
-        (cascade, UserBrowsingModel(attraction=a, examination=_until_a_click())),
+        (feedback.PositionBasedModel(attraction=a, examination=e), _browsing_by_position(a, e)),
+        (cascade, feedback.DependentClickModel(attraction=a, continuation=np.zeros(M))),
+        (cascade, feedback.DynamicBayesianModel(attraction=a, satisfaction=np.ones(N), continuation=1.0)),
+        (cascade, feedback.UserBrowsingModel(attraction=a, examination=_until_a_click())),
         (
-            DependentClickModel(attraction=a, continuation=np.full(M, constant)),
-            DynamicBayesianModel(attraction=a, satisfaction=np.full(N, 1 - constant)),
+            feedback.DependentClickModel(attraction=a, continuation=np.full(M, constant)),
+            feedback.DynamicBayesianModel(attraction=a, satisfaction=np.full(N, 1 - constant)),
         ),
         (
-            PositionBasedModel(attraction=a, examination=np.ones(M)),
-            DependentClickModel(attraction=a, continuation=np.ones(M)),
+            feedback.PositionBasedModel(attraction=a, examination=np.ones(M)),
+            feedback.DependentClickModel(attraction=a, continuation=np.ones(M)),
         ),
         (
-            PositionBasedModel(attraction=a, examination=e),
-            TrustBiasModel(attraction=a, examination=e, true_clicks=np.ones(M), false_clicks=np.zeros(M)),
+            feedback.PositionBasedModel(attraction=a, examination=e),
+            feedback.TrustBiasModel(
+                attraction=a, examination=e, true_clicks=np.ones(M), false_clicks=np.zeros(M)
+            ),
         ),
-        (cascade, ClickChainModel(attraction=a, continuation=[1.0, 0.0, 0.0])),
+        (cascade, feedback.ClickChainModel(attraction=a, continuation=[1.0, 0.0, 0.0])),
         (
-            DynamicBayesianModel(attraction=a, satisfaction=a, continuation=constant),
-            ClickChainModel(attraction=a, continuation=[constant, constant, 0.0]),
+            feedback.DynamicBayesianModel(attraction=a, satisfaction=a, continuation=constant),
+            feedback.ClickChainModel(attraction=a, continuation=[constant, constant, 0.0]),
         ),
     ]
     for one, other in same:
@@ -139,8 +134,8 @@ def test_models_that_contain_each_other_agree(seed: int) -> None:
         )
 
 
-def _browsing_by_position(a: np.ndarray, e: np.ndarray) -> UserBrowsingModel:
-    return UserBrowsingModel(attraction=a, examination=np.tile(e[:, None], (1, M)))
+def _browsing_by_position(a: np.ndarray, e: np.ndarray) -> feedback.UserBrowsingModel:
+    return feedback.UserBrowsingModel(attraction=a, examination=np.tile(e[:, None], (1, M)))
 
 
 def _until_a_click() -> np.ndarray:
@@ -153,21 +148,21 @@ def test_marginals_by_hand() -> None:
     items = [2, 0, 1]
     a = [0.4, 0.2, 0.5]
     np.testing.assert_allclose(
-        DependentClickModel(attraction=a, continuation=[0.3, 0.6, 0.1]).click_probabilities(items),
+        feedback.DependentClickModel(attraction=a, continuation=[0.3, 0.6, 0.1]).click_probabilities(items),
         [0.5, (1 - 0.5 * 0.7) * 0.4, (1 - 0.5 * 0.7) * (1 - 0.4 * 0.4) * 0.2],
     )
     np.testing.assert_allclose(
-        DynamicBayesianModel(
+        feedback.DynamicBayesianModel(
             attraction=a, satisfaction=[0.1, 0.9, 0.6], continuation=0.8
         ).click_probabilities(items),
         [0.5, 0.8 * (1 - 0.5 * 0.6) * 0.4, 0.8**2 * (1 - 0.5 * 0.6) * (1 - 0.4 * 0.1) * 0.2],
     )
     after_first = 0.5 * (0.5 * 0.7 + 0.5 * 0.3) + 0.5 * 0.9
     np.testing.assert_allclose(
-        ClickChainModel(attraction=a, continuation=[0.9, 0.7, 0.3]).click_probabilities(items)[:2],
+        feedback.ClickChainModel(attraction=a, continuation=[0.9, 0.7, 0.3]).click_probabilities(items)[:2],
         [0.5, after_first * 0.4],
     )
-    trust = TrustBiasModel(
+    trust = feedback.TrustBiasModel(
         attraction=a, examination=[1.0, 0.5, 0.2], true_clicks=[0.9, 0.8, 0.7], false_clicks=[0.4, 0.2, 0.1]
     )
     np.testing.assert_allclose(
@@ -179,7 +174,7 @@ def test_marginals_by_hand() -> None:
     none = 0.55 * (1 - 0.4 * 0.5)
     only_first = 0.45 * (1 - 0.4 * 0.7)
     np.testing.assert_allclose(
-        UserBrowsingModel(attraction=a, examination=browsing).click_probabilities(items),
+        feedback.UserBrowsingModel(attraction=a, examination=browsing).click_probabilities(items),
         [first, second, 0.2 * (none * 0.3 + only_first * 0.4 + second * 0.8)],
     )
 
@@ -217,7 +212,7 @@ def test_a_list_longer_than_the_known_positions_is_refused() -> None:
 
 @pytest.mark.parametrize("clicks", [[0, 1], [0, 2, 0], [0, np.nan, 0], "no", [[0, 1, 0]] * 3])
 def test_clicks_that_are_none_are_refused_by_name(clicks: Any) -> None:
-    model = PositionBasedModel(attraction=[0.1] * 3, examination=[0.5] * 3)
+    model = feedback.PositionBasedModel(attraction=[0.1] * 3, examination=[0.5] * 3)
     with pytest.raises(ValueError, match="clicks"):
         model.likelihood([[0, 1, 2], [2, 1, 0]], clicks)
 
@@ -226,35 +221,37 @@ def test_clicks_that_are_none_are_refused_by_name(clicks: Any) -> None:
 def test_parameters_that_are_no_chances_are_refused_by_name(bad: Any) -> None:
     good = [0.5, 0.5]
     with pytest.raises(ValueError, match="attraction"):
-        CascadeModel(attraction=bad)
+        feedback.CascadeModel(attraction=bad)
     with pytest.raises(ValueError, match="examination"):
-        PositionBasedModel(attraction=good, examination=bad)
+        feedback.PositionBasedModel(attraction=good, examination=bad)
     with pytest.raises(ValueError, match="continuation"):
-        DependentClickModel(attraction=good, continuation=bad)
+        feedback.DependentClickModel(attraction=good, continuation=bad)
     with pytest.raises(ValueError, match="satisfaction"):
-        DynamicBayesianModel(attraction=good, satisfaction=bad)
+        feedback.DynamicBayesianModel(attraction=good, satisfaction=bad)
     with pytest.raises(ValueError, match="continuation"):
-        ClickChainModel(attraction=good, continuation=bad)
+        feedback.ClickChainModel(attraction=good, continuation=bad)
     with pytest.raises(ValueError, match="false_clicks"):
-        TrustBiasModel(attraction=good, examination=good, true_clicks=good, false_clicks=bad)
+        feedback.TrustBiasModel(attraction=good, examination=good, true_clicks=good, false_clicks=bad)
 
 
 def test_shapes_that_do_not_fit_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="satisfaction must have 2 numbers"):
-        DynamicBayesianModel(attraction=[0.1, 0.2], satisfaction=[0.1, 0.2, 0.3])
+        feedback.DynamicBayesianModel(attraction=[0.1, 0.2], satisfaction=[0.1, 0.2, 0.3])
     with pytest.raises(ValueError, match="continuation must be one number"):
-        DynamicBayesianModel(attraction=[0.1], satisfaction=[0.1], continuation=[0.5])  # type: ignore[arg-type]
+        feedback.DynamicBayesianModel(attraction=[0.1], satisfaction=[0.1], continuation=[0.5])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="examination must be a square matrix, got 1 by 2"):
-        UserBrowsingModel(attraction=[0.1], examination=[[0.5, 0.5]])
+        feedback.UserBrowsingModel(attraction=[0.1], examination=[[0.5, 0.5]])
     with pytest.raises(ValueError, match="continuation must have 3 numbers, got 2"):
-        ClickChainModel(attraction=[0.1], continuation=[0.5, 0.5])
+        feedback.ClickChainModel(attraction=[0.1], continuation=[0.5, 0.5])
     with pytest.raises(ValueError, match="true_clicks must have 2 numbers, one for each position"):
-        TrustBiasModel(attraction=[0.1], examination=[1.0, 0.5], true_clicks=[1.0], false_clicks=[0.0, 0.0])
+        feedback.TrustBiasModel(
+            attraction=[0.1], examination=[1.0, 0.5], true_clicks=[1.0], false_clicks=[0.0, 0.0]
+        )
 
 
 def test_parameters_cannot_be_written_to_and_are_not_the_callers() -> None:
     a = np.array([0.5, 0.5])
-    model = CascadeModel(attraction=a)
+    model = feedback.CascadeModel(attraction=a)
     a[0] = 0.9
     assert model.attraction[0] == 0.5
     with pytest.raises(ValueError, match="read-only"):
@@ -273,11 +270,11 @@ def test_models_fitted_to_real_queries() -> None:
         args = {kind: fitted[kind][query]["model"]["args"] for kind in fitted}
         gamma = np.array(args["UBM"][1])  # the column for "no click yet" is the last one there
         built = [
-            PositionBasedModel(attraction=args["PBM"][0], examination=args["PBM"][1]),
-            CascadeModel(attraction=args["CM"][0]),
-            DependentClickModel(attraction=args["DCM"][0], continuation=args["DCM"][1]),
-            UserBrowsingModel(attraction=args["UBM"][0], examination=np.roll(gamma, 1, axis=1)),
-            DynamicBayesianModel(
+            feedback.PositionBasedModel(attraction=args["PBM"][0], examination=args["PBM"][1]),
+            feedback.CascadeModel(attraction=args["CM"][0]),
+            feedback.DependentClickModel(attraction=args["DCM"][0], continuation=args["DCM"][1]),
+            feedback.UserBrowsingModel(attraction=args["UBM"][0], examination=np.roll(gamma, 1, axis=1)),
+            feedback.DynamicBayesianModel(
                 attraction=args["DBN"][0], satisfaction=args["DBN"][1], continuation=1 - args["DBN"][2]
             ),
         ]
@@ -287,8 +284,8 @@ def test_models_fitted_to_real_queries() -> None:
             assert 0.3 < p.sum() < 3.5  # clicks a page, for ten documents of a real query
 
 
-def chance_of(tables: Browsing, items: Any, clicks: Any) -> float:
-    """The chance that a user clicks just so, straight from what `Browsing` says."""
+def chance_of(tables: feedback.Browsing, items: Any, clicks: Any) -> float:
+    """The chance that a user clicks just so, straight from what `feedback.Browsing` says."""
     reading, stopped, last = 1.0, 0.0, 0
     for j, (item, clicked) in enumerate(zip(items, clicks, strict=True)):
         p = tables.examination[j, last] * tables.attraction[item, j]

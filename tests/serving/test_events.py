@@ -115,7 +115,7 @@ def test_what_is_asked_wrongly_is_named() -> None:
                 ({"limit": 0}, "limit"),
                 ({"limit": 1_001}, "limit"),
             ):
-                with pytest.raises(RankloopError, match=f"{field} must be") as caught:
+                with pytest.raises(RankloopError, match="Expected `int`") as caught:
                     await client.events("unwind", **wrong)
                 assert (caught.value.status, caught.value.field) == (422, field)
             with pytest.raises(RankloopError, match="no ranker 'nobody'"):

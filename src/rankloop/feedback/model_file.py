@@ -12,30 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from rankloop.feedback.click_models import (
-    CascadeModel,
-    Chances,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-    chances,
-)
+from rankloop.feedback import click_models
+from rankloop.feedback.click_models import Chances, ClickModel, PositionBasedModel, chances
 
 PARAMETERS_FORMAT = "rankloop position-based model, version 1"
 MODEL_FORMAT = "rankloop click model, version 1"
 
 KINDS: dict[str, type[ClickModel]] = {
-    "cascade": CascadeModel,
-    "click chain": ClickChainModel,
-    "dependent click": DependentClickModel,
-    "dynamic Bayesian": DynamicBayesianModel,
+    "cascade": click_models.CascadeModel,
+    "click chain": click_models.ClickChainModel,
+    "dependent click": click_models.DependentClickModel,
+    "dynamic Bayesian": click_models.DynamicBayesianModel,
     "position-based": PositionBasedModel,
-    "trust bias": TrustBiasModel,
-    "user browsing": UserBrowsingModel,
+    "trust bias": click_models.TrustBiasModel,
+    "user browsing": click_models.UserBrowsingModel,
 }
 
 
@@ -163,7 +153,8 @@ class SavedModel:
     Examples
     --------
     >>> import tempfile
-    >>> saved = SavedModel(CascadeModel(attraction=[0.5, 0.2]), examination=[1.0, 0.6], items=("cat", "dog"))
+    >>> cascade = click_models.CascadeModel(attraction=[0.5, 0.2])
+    >>> saved = SavedModel(cascade, examination=[1.0, 0.6], items=("cat", "dog"))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     saved.save(Path(folder) / "cascade.json")
     ...     read = read_model(Path(folder) / "cascade.json")

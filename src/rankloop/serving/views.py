@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.serving import api
-from rankloop.serving.admission import NotFound, RequestError
+from rankloop.serving.admission import NotFound
 from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
@@ -22,13 +22,12 @@ from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.snapshots import newest_fold
 from rankloop.serving.log.stored_features import candidate_names, features_of
 from rankloop.serving.privacy import read_context
-from rankloop.serving.series import WINDOWS, Series, columns
+from rankloop.serving.series import Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
 
 _LISTS = 20  # newest lists that are shown
 _ROWS = 400  # rows that are searched for them
-_EVENT_ROWS = 1_000  # rows that are searched for events in one request
 _POINTS = 40  # in a sparkline
 _SMOOTH = 5  # points that each is the mean of
 
@@ -141,20 +140,16 @@ def _story_row(row: Row, outcome: Outcome | None) -> api.StoryRow:
     return api.StoryRow(row.seq, row.at, row.kind, row.event_id, values, outcome.status if outcome else None)
 
 
-async def events_answer(served: ServedRanker, *, after: str, limit: str) -> api.EventsAnswer:
+async def events_answer(served: ServedRanker, *, after: int, limit: int) -> api.EventsAnswer:
     """The events of up to `limit` rows after row `after`, as far as the ranker has folded its log."""
-    if not after.isdecimal() or int(after) >= 1 << 40:
-        raise RequestError(f"after must be the number of a row, or 0, got {after!r}", field="after")
-    if not limit.isdecimal() or not 1 <= int(limit) <= _EVENT_ROWS:
-        raise RequestError(f"limit must be between 1 and {_EVENT_ROWS:,}, got {limit!r}", field="limit")
-    store, name, fold, through = served.store, served.name, served.fold, int(after)
+    store, name, fold = served.store, served.name, served.fold
     applied = fold.applied
     (first,) = await store.read(name, after=0, limit=1)
     rows = []
-    if through < applied:
-        rows = await store.read(name, after=through, limit=min(int(limit), applied - through))
+    if after < applied:
+        rows = await store.read(name, after=after, limit=min(limit, applied - after))
     events = await events_of(store, name, fold, rows) if rows else []
-    return api.EventsAnswer(events, rows[-1].seq if rows else through, applied, first.link.hex())
+    return api.EventsAnswer(events, rows[-1].seq if rows else after, applied, first.link.hex())
 
 
 async def snapshots_answer(served: ServedRanker) -> api.SnapshotsAnswer:
@@ -166,8 +161,6 @@ async def snapshots_answer(served: ServedRanker) -> api.SnapshotsAnswer:
 def series_answer(served: ServedRanker, *, window: str, now: int) -> api.SeriesAnswer:
     """The roll-ups."""
     series = served.fold.series
-    if window not in ("all", *WINDOWS):
-        raise RequestError(f"window must be all, hour or day, got {window!r}", field="window")
     width, found = series.window(window, now=now)
     return api.SeriesAnswer(served.name, width, columns(found), series.delay_histogram())
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from rankloop.advice import FEEDBACK, USERS, advise
 from tests.serving.browser import Visit, launched
 from tests.serving.process import Service
 
@@ -182,17 +183,45 @@ def test_a_ranker_is_created(visit: Callable[..., Page], service: Service) -> No
     page = visit()
     page.get_by_text("Create a ranker").click()
     page.get_by_label("Name").fill("made")
-    page.get_by_label("Items, one a line").fill("one\ntwo\nthree")
-    page.get_by_label("Parameters, as JSON").fill("{k: 2}")
+    page.get_by_label("Items, one per line").fill("one\ntwo\nthree")
+    page.get_by_text("Another algorithm").click()
+    page.get_by_label("Algorithm, instead of the advice").fill("TopFTRL")
+    page.get_by_label("Its parameters, as JSON").fill("{k: 2}")
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.locator("#new-wrong")).to_contain_text("The parameters are not JSON")
-    page.get_by_label("Parameters, as JSON").fill('{"k": 2}')
+    page.get_by_label("Its parameters, as JSON").fill('{"k": 2}')
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.locator("#ranker-title")).to_have_text("made")
     expect(page.locator("[data-part=settings]")).to_contain_text("deadline seconds")
     with service.client() as client:
         assert client.ranker("made").parameters == {"k": 2}
         client.delete("made")
+
+
+def test_the_page_asks_what_advise_asks_and_creates_what_it_takes(
+    visit: Callable[..., Page], service: Service
+) -> None:
+    page = visit()
+    page.get_by_text("Create a ranker").click()
+    advice = page.locator("#new-advice")
+    for feedback in FEEDBACK:
+        for users in USERS:
+            page.get_by_label("What do you observe?").select_option(feedback)
+            page.get_by_label("Your users").select_option(users)
+            expect(advice).to_have_text(advise(feedback, users=users).ranker)
+    page.get_by_label("What do you observe?").select_option("clicks")
+    page.get_by_label("Your users").select_option("stay")
+    page.get_by_label("Name").fill("asked")
+    page.get_by_label("Items, one per line").fill("one\ntwo\nthree")
+    page.get_by_label("Positions shown, for clicks").fill("2")
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.locator("#ranker-title")).to_have_text("asked")
+    page.get_by_text("Internals").click()
+    expect(page.locator("[data-part=internals]")).to_contain_text("State hash")
+    with service.client() as client:
+        made = client.ranker("asked")
+        assert (made.algorithm, made.parameters) == ("PBMTS", {"n_positions": 2})
+        client.delete("asked")
 
 
 def test_a_reader_sees_what_it_may_not_do(visit: Callable[..., Page]) -> None:

@@ -330,7 +330,7 @@ def test_stored_features_are_shown_with_names_and_weights() -> None:
             assert (told.item, told.since) == ("d", 1)
             with pytest.raises(NotFound, match="'z' has no stored features"):
                 item_features(served, "z")
-            table = item_table(served, search="", sort="order", limit="10")
+            table = item_table(served, search="", sort="order", limit=10)
             order = served.fold.ranker.current(np.array(VECTORS, np.float32)).tolist()
             assert [one.item for one in table.items] == [NAMES[i] for i in order]
             assert [one.shown for one in table.items] == [4] * 4
@@ -338,6 +338,6 @@ def test_stored_features_are_shown_with_names_and_weights() -> None:
             reasons = (await explain_answer(served, "d3")).items
             assert all("'warm' weighs most" in one.words for one in reasons if one.item in ("b", "d"))
             await rank(engine, "own", "any", items=["other"], features=packed([[1.0, 1.0]]))
-            assert item_table(served, search="", sort="order", limit="10").total == 4
+            assert item_table(served, search="", sort="order", limit=10).total == 4
 
     play(story)

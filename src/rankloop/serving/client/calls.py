@@ -66,18 +66,9 @@ class RankloopError(Exception):
 
 
 class Unreachable(RankloopError):
-    """The service did not answer, although the call was repeated.
+    """The service did not answer, although the call was repeated: `status` is 0, and there is no `field`.
 
-    Parameters
-    ----------
-    status : int
-        Always 0: there was no answer.
-    code : str
-        The kind of error, for programs.
-    message : str
-        What went wrong, in a sentence.
-    field : str, optional
-        Never given.
+    `code` and `message` are as of `RankloopError`.
     """
 
     def __str__(self) -> str:

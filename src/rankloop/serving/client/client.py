@@ -279,28 +279,8 @@ def _awaits(
 class AsyncClient:
     """The calls of `Client`, to be awaited: `await client.rank("unwind")`.
 
-    Parameters
-    ----------
-    url : str or sequence of str, optional
-        Where the service is, such as "http://127.0.0.1:8000"; of several replicas, the addresses of all: where one does
-        not answer, the next is asked.
-    key : str, optional
-        An API key, where the service wants one.
-    timeout : float, optional
-        Seconds to wait for an answer.
-    retries : int, optional
-        How often a call is repeated when the service cannot be reached or is too busy.
-    connections : int, optional
-        How many connections at most; further calls wait for a free one.
-    transport : httpx.AsyncBaseTransport, optional
-        Another way to reach the service: through a proxy, with certificates of your own, or to a test.
-
-    Raises
-    ------
-    RankloopError
-        By every call that the service refuses.
-    Unreachable
-        By every call that the service does not answer.
+    `url`, `key`, `timeout`, `retries` and `transport` are as of `Client`, and so is what calls raise. `connections`:
+    how many at most; further calls wait for a free one.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ export function rankerView(element, name, choose, others) {
   const operating = operator(name, parts);
   for (const [part, { element: made }] of Object.entries({ order, worth, explored, delay }))
     parts[part].append(made);
-  const { tiles, badges, health, measure, summary, delays, settings } = parts;
+  const { tiles, badges, health, internals, measure, summary, delays, settings } = parts;
   const { window: span, along, compare } = parts;
   measure.onchange = () => drawWorth();
   along.onchange = () => drawAll();
@@ -157,21 +157,28 @@ export function rankerView(element, name, choose, others) {
   function drawHealth() {
     const { counts } = ranker;
     const lag = ranker.last_seq - ranker.model_seq;
+    const row = ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value));
     put(
       health,
       [
-        ["Lag", lag > 0 ? plural(lag, "row") : "none"],
         ["Last event", ago(ranker.last_at, now)],
         ["Log", plural(ranker.last_seq, "row")],
         ["Snapshot", ranker.snapshot_seq ? `at row ${count(ranker.snapshot_seq)}` : "none yet"],
         ["Late feedback", count(counts.late)],
         ["Expired lists", `${count(counts.expired)} without feedback`],
-        ["Parked feedback", count(ranker.parked)],
         ["Dead letters", count(counts.dead)],
         ["Conflicts", count(counts.conflicts)],
+      ],
+      row,
+    );
+    put(
+      internals,
+      [
+        ["Lag", lag > 0 ? plural(lag, "row") : "none"],
+        ["Parked feedback", count(ranker.parked)],
         ["State hash", ranker.state_hash.slice(0, 12)],
       ],
-      ([term, value]) => h("div", { class: "facts-row" }, h("dt", {}, term), h("dd", {}, value)),
+      row,
     );
   }
 

@@ -10,10 +10,11 @@ import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import Meta
 
 from rankloop import __version__
 from rankloop.serving import admission, views
@@ -44,7 +45,7 @@ _LONGEST_NAME = 64  # characters of a ranker's name
 
 
 class Parameters(dict[str, str]):
-    """The names in the path and query of a request; `caller`: what its caller may do."""
+    """The names in the path of a request; `caller`: what its caller may do."""
 
     __slots__ = ("caller",)
 
@@ -56,7 +57,7 @@ class Parameters(dict[str, str]):
 class Endpoint(NamedTuple):
     """A method and path, the role that it needs, and what answers it.
 
-    request, answer: the types of the bodies; no request, no body. query: names that it may have, and what they mean.
+    request, answer: the types of the bodies, and with GET of the query; no request, neither.
     """
 
     method: str
@@ -65,7 +66,6 @@ class Endpoint(NamedTuple):
     handle: Callable[[Engine, Parameters, Any], Awaitable[Any]]
     request: Any
     answer: Any
-    query: tuple[tuple[str, str], ...] = ()
 
     @property
     def summary(self) -> str:
@@ -106,14 +106,15 @@ class EndpointApp:
             caller = self._guard.check(headers, endpoint.role, peer=peer_of(scope), ranker=ranker)
             check_name(ranker)
             body = None
-            parameters = Parameters(names | self._query(scope), caller)
-            if endpoint.request is not None:
+            if endpoint.request is not None and endpoint.method == "GET":
+                body = decoded(self._from_query, scope.get("query_string", b""))
+            elif endpoint.request is not None:
                 raw = await receive_body(headers, receive, limits.body_bytes, seconds=limits.body_seconds)
                 body = self._decode(form.sent, raw)
                 if isinstance(body, list):
                     self._guard.charge(caller, len(body) - 1)
             reach("after-decode")
-            status, answer = await self._answer(parameters, body, headers)
+            status, answer = await self._answer(Parameters(names, caller), body, headers)
         except Exception as error:
             await send_error(send, as_request_error(error, self._name), packed=form.packed)
         else:
@@ -134,16 +135,9 @@ class EndpointApp:
                     answer = await handle(self._engine, parameters, body)
         return (201 if self._creates and not answer.duplicate else 200), answer
 
-    def _query(self, scope: Scope) -> dict[str, str]:
-        """What the query says; names that mean nothing here are refused where there are any that do."""
-        known = self._endpoint.query
-        if not known:
-            return {}
-        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
-        for name in query:
-            if name not in {one for one, _ in known}:
-                raise admission.RequestError(f"there is no {name!r} here", field=name)
-        return query
+    def _from_query(self, query: bytes) -> Any:
+        told = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+        return msgspec.convert(told, self._endpoint.request, strict=False)
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
         if sent not in _SPOKEN:
@@ -164,7 +158,7 @@ def check_name(ranker: str | None) -> None:
 
 
 def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
-    """A body as `decode` reads it; `RequestError` with the field where it is not what is expected."""
+    """A body or a query as `decode` reads it; `RequestError` with the field where it is not what is expected."""
     try:
         return decode(body)
     except msgspec.ValidationError as error:
@@ -268,15 +262,13 @@ _RANKER = "/v1/rankers/{name}"
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 
 
-def _endpoint(
-    method: str, path: str, role: str, *, query: tuple[tuple[str, str], ...] = ()
-) -> Callable[[Handler], Handler]:
+def _endpoint(method: str, path: str, role: str) -> Callable[[Handler], Handler]:
     """Serve a function, whose annotations are the types of the bodies and whose first line is the summary."""
 
     def add(handle: Handler) -> Handler:
         hints = get_type_hints(handle, include_extras=True)
         request = None if hints["body"] is type(None) else hints["body"]
-        ENDPOINTS.append(Endpoint(method, path, role, handle, request, hints["return"], query))
+        ENDPOINTS.append(Endpoint(method, path, role, handle, request, hints["return"]))
         return handle
 
     return add
@@ -417,31 +409,27 @@ async def _snapshot(engine: Engine, parameters: Parameters, body: None) -> m.Sna
     return await views.snapshots_answer(await engine.find(parameters["name"]))
 
 
-@_endpoint("GET", f"{_RANKER}/series", "reader", query=(("window", "all, hour or day"),))
-async def _series(engine: Engine, parameters: Parameters, body: None) -> m.SeriesAnswer:
+class _SeriesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    window: Literal["all", "hour", "day"] = "all"
+
+
+@_endpoint("GET", f"{_RANKER}/series", "reader")
+async def _series(engine: Engine, parameters: Parameters, body: _SeriesQuery) -> m.SeriesAnswer:
     """Statistics over time."""
     served = await engine.find(parameters["name"])
-    return views.series_answer(served, window=parameters.get("window", "all"), now=engine.now())
+    return views.series_answer(served, window=body.window, now=engine.now())
 
 
-@_endpoint(
-    "GET",
-    f"{_RANKER}/items",
-    "reader",
-    query=(
-        ("search", "Part of the names that are wanted"),
-        ("sort", "order, shown, observed, positive, estimate or name"),
-        ("limit", "How many at most"),
-    ),
-)
-async def _item_table(engine: Engine, parameters: Parameters, body: None) -> m.ItemTableAnswer:
+class _ItemsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    search: Annotated[str, Meta(description="Part of the names that are wanted")] = ""
+    sort: Literal["order", "name", "shown", "observed", "positive", "estimate"] = "order"
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many at most")] = 100
+
+
+@_endpoint("GET", f"{_RANKER}/items", "reader")
+async def _item_table(engine: Engine, parameters: Parameters, body: _ItemsQuery) -> m.ItemTableAnswer:
     """What each item was shown and got back."""
-    return item_table(
-        await engine.find(parameters["name"]),
-        search=parameters.get("search", ""),
-        sort=parameters.get("sort", "order"),
-        limit=parameters.get("limit", "100"),
-    )
+    return item_table(await engine.find(parameters["name"]), **msgspec.structs.asdict(body))
 
 
 @_endpoint("GET", f"{_RANKER}/features/{{item}}", "reader")
@@ -450,20 +438,19 @@ async def _item_features(engine: Engine, parameters: Parameters, body: None) -> 
     return item_features(await engine.find(parameters["name"]), parameters["item"])
 
 
-@_endpoint(
-    "GET",
-    f"{_RANKER}/events",
-    "reader",
-    query=(
-        ("after", "The last row that is known already; 0 for none"),
-        ("limit", "How many rows to look at, at most"),
-    ),
-)
-async def _events(engine: Engine, parameters: Parameters, body: None) -> m.EventsAnswer:
+class _EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    after: Annotated[
+        int, Meta(ge=0, lt=1 << 40, description="The last row that is known already; 0 for none")
+    ] = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many rows to look at, at most")] = 500
+
+
+@_endpoint("GET", f"{_RANKER}/events", "reader")
+async def _events(engine: Engine, parameters: Parameters, body: _EventsQuery) -> m.EventsAnswer:
     """What was learnt and changed, in the order of the log."""
-    served = await engine.find(parameters["name"])
-    after, limit = parameters.get("after", "0"), parameters.get("limit", "500")
-    return await views.events_answer(served, after=after, limit=limit)
+    return await views.events_answer(
+        await engine.find(parameters["name"]), after=body.after, limit=body.limit
+    )
 
 
 @_endpoint("GET", f"{_RANKER}/dead-letters", "reader")
@@ -502,7 +489,8 @@ def describe() -> dict[str, Any]:
     """The whole description."""
     types = [m.ErrorAnswer]
     for endpoint in ENDPOINTS:
-        types += [one for one in (endpoint.request, endpoint.answer) if one is not None]
+        request = None if endpoint.method == "GET" else endpoint.request
+        types += [one for one in (request, endpoint.answer) if one is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for component in components.values():
         _describe_fields(component)
@@ -565,17 +553,17 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
             "description": "Made",
             "content": _content(schema_of[repr(endpoint.answer)]),
         }
-    if endpoint.request is not None:
-        told["requestBody"] = {"required": True, "content": _content(schema_of[repr(endpoint.request)])}
-    names = re.findall(r"\{(\w+)\}", endpoint.path)
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in names
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
-    parameters += [
-        {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
-        for name, meaning in endpoint.query
-    ]
+    if endpoint.request is not None and endpoint.method == "GET":
+        (schema,) = msgspec.json.schema(endpoint.request)["$defs"].values()
+        parameters += [
+            {"name": name, "in": "query", "schema": one} for name, one in schema["properties"].items()
+        ]
+    elif endpoint.request is not None:
+        told["requestBody"] = {"required": True, "content": _content(schema_of[repr(endpoint.request)])}
     if parameters:
         told["parameters"] = parameters
     return told

@@ -92,13 +92,7 @@ def unsealed(snapshot: contract.Snapshot) -> contract.Snapshot:
 
 
 def check_store(make: MakeStore) -> None:
-    """All rules for stores.
-
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    """
+    """All rules for stores; `make` makes a fresh, unopened one."""
     for check in (
         check_rows_are_numbered,
         check_an_event_is_there_once,
@@ -119,14 +113,9 @@ def check_store(make: MakeStore) -> None:
 
 
 def check_durable(make: MakeStore, again: Callable[[Store], Store]) -> None:
-    """What was appended is there after closing and opening; `again` gives an unopened store on the same data.
+    """What was appended is there after closing and opening.
 
-    Parameters
-    ----------
-    make : callable
-        Makes a fresh, unopened store.
-    again : callable
-        Makes an unopened store on the same data.
+    `make` makes a fresh, unopened store, and `again` an unopened one on the same data.
     """
 
     async def story() -> None:
