@@ -97,7 +97,7 @@ def copied(folder: Path, *, with_library: bool = False) -> Path:
 def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     package = copied(tmp_path, with_library=True)
     (file,) = (package / "kernels/compiled").glob(
-        f"*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
+        f"{library.fingerprint()}*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
     )  # type: ignore[union-attr]
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
