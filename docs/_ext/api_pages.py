@@ -1,4 +1,4 @@
-"""Writes the pages of the API reference, from the names that each public module lists; and what search leaves out."""
+"""Writes the API reference, from the names that each public module lists, and says what search leaves out."""
 
 from __future__ import annotations
 
