@@ -387,6 +387,8 @@ class CompiledEnvironment(Environment):
     kernels: EnvironmentKernels
     params: Any
     state: Any
+    _owned: tuple[Any, ...] | None = None  # what the kernels in `_ready` were given
+    _ready: dict[str, Ready | Prepared]
 
     @property
     def list_length(self) -> int:
@@ -403,20 +405,35 @@ class CompiledEnvironment(Environment):
         check_items(ranking.items, n, n if self.n_items is None else self.n_items)
 
     def arrive(self, *, rng: np.random.Generator) -> Any:
-        return self.kernels.arrive(self.params, self.state, draw_key(rng))
+        return self._call("arrive", draw_key(rng))
 
     def respond(self, ranking: Ranking, *, rng: np.random.Generator) -> NDArray[np.float64]:
         revealed = np.empty(self.list_length)
         self._check(ranking)
-        self.kernels.respond(self.params, self.state, ranking.items, draw_key(rng), revealed)
+        self._call("respond", np.ascontiguousarray(ranking.items), draw_key(rng), revealed)
         return revealed
 
     def value(self, ranking: Ranking) -> float:
         self._check(ranking)
-        return float(self.kernels.value(self.params, self.state, ranking.items))
+        return float(self._call("value", np.ascontiguousarray(ranking.items)))
 
     def hindsight(self) -> float:
-        return float(self.kernels.hindsight(self.params, self.state))
+        return float(self._call("hindsight"))
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a kernel of this environment; its own arrays are handed over once."""
+        owned = self.kernels, self.params, self.state
+        if self._owned is None or any(was is not now for was, now in zip(self._owned, owned, strict=True)):
+            self._owned, self._ready = owned, {}
+        kernel = self._ready.get(name)
+        if kernel is None:
+            kernel = self._ready[name] = ready(getattr(self.kernels, name), (*owned[1:], *arguments))
+        for number, argument in enumerate(arguments, start=2):
+            kernel.put(number, argument)
+        return kernel.run()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_owned", "_ready")}
 
     def restart(self) -> None:
         for part in self.state:
