@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers reproduce setup kernels lint format bench load torture soak deployed docs lock clean
+.PHONY: help demo serve notebook test test-library test-service test-papers test-wheel reproduce setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -62,6 +62,15 @@ test-service: kernels ## run the tests of the service
 
 test-papers: kernels ## run the tests of the reproduced papers
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) $(PYTEST_MORE) $(PAPERS)
+
+# What needs no more than NumPy, a wheel and pytest. PMED and Birkhoff's sampler need SciPy.
+PLAIN := tests/kernels/test_jit.py tests/kernels/test_loop.py tests/kernels/test_call_checks.py tests/feedback tests/test_base.py \
+    tests/environments/test_fixed_items.py tests/rankers/test_grab.py tests/rankers/test_top_rank.py tests/test_every_ranker.py
+test-wheel: ## build a wheel, install it beside NumPy alone, and run the tests that need no more
+	@$(find_python); $$python -m venv --clear build/plain
+	@build/plain/bin/python -m pip --disable-pip-version-check wheel -q --no-deps --wheel-dir build/plain .
+	@build/plain/bin/python -m pip --disable-pip-version-check install -q build/plain/rankloop-*.whl pytest hypothesis
+	@build/plain/bin/python -m pytest -q $(PLAIN) -k "not PMED" --deselect "tests/test_every_ranker.py::test_ranker[FTRLPBM-5]"
 
 reproduce: kernels ## play all experiments of the papers in full, judge their claims, and draw their runs anew (an hour or more)
 	@$(BIN)/rankloop reproduce all --out $(PAPERS_OUT) && $(BIN)/python -m tests.redrawn $(PAPERS_OUT)

@@ -20,9 +20,9 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build/kernels"
 LIST = ROOT / "kernels.txt"
-VERSION = "1"  # of how a kernel is compiled and wrapped, for what is kept in BUILD
+VERSION = "2"  # of how a kernel is compiled and wrapped, for what is kept in BUILD
 X86 = "x86_64-unknown-linux-gnu"
 ARM = "aarch64-unknown-linux-gnu"
 PROCESSORS = {"x86-64-v3": X86, "x86-64-v2": X86, "aarch64": ARM}
@@ -41,9 +41,6 @@ SETTINGS = {
     "NUMBA_OPT": "0",
     "NUMBA_CPU_NAME": "x86-64-v2",
     "NUMBA_CPU_FEATURES": "",
-    "NUMBA_CACHE_DIR": str(
-        Path(tempfile.gettempdir()) / "rankloop-kernels"
-    ),  # unused: what is not optimised is not kept
     "RANKLOOP_KERNELS": "numba",
     "NUMBA_DISABLE_JIT": "0",
 }
@@ -63,6 +60,10 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.cpu import CPUContext
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from rankloop.extras import write_whole
@@ -123,15 +124,14 @@ def kind_of_type(kind: Any) -> str:
     raise TypeError(f"a kernel returns {kind}, which the library cannot hand over")
 
 
-def compiled(called: Called) -> tuple[bytes, str]:
+def compiled(called: Called) -> tuple[Any, str]:
     """A kernel with its wrapper, as a module of LLVM that is not optimised; and what kind it returns."""
     kernel = called.kernel.compiled
     kernel.compile(called.types)
     result = kernel.overloads[called.types]
-    wrapper = _wrapper(result.target_context, result, symbol(called))
-    module = result.library._get_module_for_linking()
-    module.link_in(llvm.parse_assembly(str(wrapper)))
-    return bytes(module.as_bitcode()), kind_of_type(result.signature.return_type)
+    module = llvm.parse_assembly(str(_wrapper(result.target_context, result, symbol(called))))
+    module.link_in(result.library._get_module_for_linking(), preserve=True)
+    return module, kind_of_type(result.signature.return_type)
 
 
 def symbol(called: Called) -> str:
@@ -233,40 +233,29 @@ define void @NRT_MemInfo_call_dtor(ptr %owner) {
   call void @free(ptr %owner)
   ret void
 }
-define void @rankloop_release(ptr %owner) {
-  %count = load i64, ptr %owner
-  %rest = add i64 %count, -1
-  store i64 %rest, ptr %owner
-  %last = icmp eq i64 %rest, 0
-  br i1 %last, label %go, label %stay
-go:
-  call void @free(ptr %owner)
-  ret void
-stay:
-  ret void
-}
 """
 
 
-def link(bitcodes: list[bytes]) -> Any:
-    """All modules in one."""
-    whole = llvm.parse_assembly("")
-    for bitcode in bitcodes:
-        whole.link_in(llvm.parse_bitcode(bitcode))
-    return whole
-
-
-def closed(whole: Any) -> bytes:
-    """The module with the runtime, in which only kernels can be seen from outside."""
-    whole.link_in(llvm.parse_assembly(RUNTIME))
+def linked(group: list[Called]) -> tuple[bytes, list[str]]:
+    """These kernels and the runtime in one module, which shows nothing but the kernels; and what they return."""
+    whole, kinds = llvm.parse_assembly(RUNTIME), []
+    for one in group:
+        try:
+            module, returned = compiled(one)
+        except Exception as error:  # of numba's, of many kinds
+            name = f"{one.kernel.name} {one.kind}"
+            raise SystemExit(
+                f"{name} cannot be compiled, correct or remove its line of {LIST.name}: {error}"
+            ) from error
+        whole.link_in(module)
+        kinds.append(returned)
     for function in whole.functions:
         if not function.is_declaration:
-            seen = function.name.startswith("rankloop_")
-            function.linkage = "external" if seen else "internal"
+            function.linkage = "external" if function.name.startswith("rankloop_") else "internal"
     for variable in whole.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"
-    return bytes(whole.as_bitcode())
+    return bytes(whole.as_bitcode()), kinds
 
 
 def machine_code(bitcode: bytes, processor: str) -> bytes:
@@ -289,52 +278,69 @@ def machine_code(bitcode: bytes, processor: str) -> bytes:
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
     builder.getModulePassManager().run(module, builder)
+    counting = llvm.create_new_module_pass_manager()
+    counting.add_refprune_pass()  # numba's own: holders of an array that are counted up and down again
+    counting.run(module, builder)
     module.verify()
     return bytes(machine.emit_object(module))
 
 
-def _compile_without_extras() -> None:
-    # No cache, which would not take code that is not optimised, and no functions that Python could call.
+def _stop_at_llvm() -> None:
+    """Let numba neither optimise what it compiles nor make machine code of it, which would take half of the time."""
+
     def dispatcher(kernel: Any) -> Any:
         options = kernel.targetoptions | {"cache": False, "no_cpython_wrapper": True}
         return numba.njit(**options)(kernel.py_func)
 
+    def executable(_context: Any, code: Any, *_: Any) -> Any:
+        code._ensure_finalized()
+        return [].append  # numba tells functions apart by it, and nobody calls it
+
+    def finalized(code: Any) -> None:
+        code._finalized = True
+
     numba_compiler.dispatcher = dispatcher
+    rtsys.initialize(cpu_target.target_context)  # numba's runtime is machine code
+    CPUContext.get_executable = executable
+    JITCodeLibrary._optimize_final_module = lambda _: None
+    JITCodeLibrary._finalize_final_module = finalized
 
 
-def _compile(number: int) -> str:
-    # In a process of its own: kernel `number` of the list, into a file, unless it is there; what kind it returns.
+def _group(name: str, processors: list[str]) -> list[str]:
+    # In a process of its own: object files with the kernels of a module, unless they are there; the kinds they return.
     warnings.simplefilter("ignore")
-    path = _path(CALLED[number])
+    path = _path(name)
     if not path.exists():
-        try:
-            bitcode, returned = compiled(CALLED[number])
-        except Exception as error:  # of numba's, of many kinds
-            name = f"{CALLED[number].kernel.name} {CALLED[number].kind}"
-            raise SystemExit(
-                f"{name} cannot be compiled, correct or remove its line of {LIST.name}: {error}"
-            ) from error
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(returned.encode() + b"\n" + bitcode)
-        part.replace(path)
-    return _kept(CALLED[number])[0]
+        bitcode, returned = linked(GROUPS[name])
+        write_whole(path, _writes(json.dumps(returned).encode() + b"\n" + bitcode))
+    returned, _, bitcode = path.read_bytes().partition(b"\n")
+    for processor in processors:
+        code = Path(f"{path}.{processor}.o")
+        if not code.exists():
+            write_whole(code, _writes(machine_code(bitcode, processor)))
+    return list(json.loads(returned))
 
 
-def _kept(one: Called) -> tuple[str, bytes]:
-    """What kind a kernel returns, and its code."""
-    returned, _, bitcode = _path(one).read_bytes().partition(b"\n")
-    return returned.decode(), bitcode
+def _writes(content: bytes) -> Callable[[Path], object]:
+    return lambda part: part.write_bytes(content)
 
 
-CALLED: list[Called] = []
+GROUPS: dict[str, list[Called]] = {}  # by the module that they are written in
 
 
-def _path(one: Called) -> Path:
-    """Where the code of a kernel is kept: it depends on its own module, and on those that this imports."""
-    digest = hashlib.sha256(VERSION.encode())
-    for source in sorted(_imported(Path(one.kernel.py_func.__code__.co_filename))):
+@functools.cache
+def _path(name: str) -> Path:
+    """What the files of a group begin with: it depends on its own module, and on those that this imports."""
+    group = GROUPS[name]
+    sources = _imported(Path(group[0].kernel.py_func.__code__.co_filename)) | {
+        ROOT / "src/rankloop/kernels/llvm.py"
+    }
+    digest = hashlib.sha256(f"{VERSION} {numba.__version__} {[one.kind for one in group]}".encode())
+    for one in group:
+        digest.update(one.kernel.name.encode())
+    for source in sorted(sources):
         digest.update(source.read_bytes())
-    return BUILD / f"{symbol(one)}-{digest.hexdigest()[:16]}"
+    return BUILD / f"{name}-{digest.hexdigest()[:16]}"
 
 
 @functools.cache
@@ -363,24 +369,25 @@ def build(target: Path, processors: list[str], jobs: int) -> None:
         if known["made_of"] == made_of and set(processors) <= set(known["sha256"]):
             return
     begun = time.perf_counter()
-    _compile_without_extras()
-    CALLED.extend(listed())
+    _stop_at_llvm()
+    for one in listed():
+        GROUPS.setdefault(one.kernel.py_func.__module__, []).append(one)
     BUILD.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     kernels: dict[str, list[str]] = {}
     # Forked before anything is compiled: nothing has to be imported again.
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        for one, returned in zip(CALLED, pool.map(_compile, range(len(CALLED))), strict=True):
-            kernels[f"{one.kernel.name} {one.kind}"] = [symbol(one), returned]
-            _tell(f"{len(kernels)} of {len(CALLED)} kernels compiled, {one.kernel.name}")
-        (BUILD / "whole").write_bytes(closed(link([_kept(one)[1] for one in CALLED])))
-        _tell(f"optimising {len(kernels)} kernels for {', '.join(processors)}")
-        digests = dict(
-            zip(processors, pool.map(functools.partial(_link, target, version), processors), strict=True)
-        )
+        groups = pool.map(functools.partial(_group, processors=processors), GROUPS)
+        for number, (name, returned) in enumerate(zip(GROUPS, groups, strict=True)):
+            for one, kind in zip(GROUPS[name], returned, strict=True):
+                kernels[f"{one.kernel.name} {one.kind}"] = [symbol(one), kind]
+            _tell(f"{number + 1} of {len(GROUPS)} modules compiled, {name}")
+    digests = {processor: _link(target, version, processor) for processor in processors}
     known = {"made_of": made_of, "sha256": digests, "kernels": kernels}
     write_whole(index, lambda part: part.write_text(json.dumps(known, indent=0, sort_keys=True)))
-    for old in target.iterdir():
-        if not old.name.startswith(version):
+    used = (version, *(_path(name).name for name in GROUPS))
+    for old in (*target.iterdir(), *BUILD.iterdir()):
+        if not old.name.startswith(used):
             old.unlink()
     seconds = time.perf_counter() - begun
     _tell("")
@@ -394,18 +401,17 @@ def _tell(line: str) -> None:
 
 
 def _link(target: Path, version: str, processor: str) -> str:
-    # In a process of its own: the library for a processor; returns its digest.
-    target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        code, linked = Path(name) / "kernels.o", Path(name) / "kernels.so"
-        code.write_bytes(machine_code((BUILD / "whole").read_bytes(), processor))
-        linker = _linker(processor)
-        subprocess.run([linker, "-shared", "--strip-all", "-o", str(linked), str(code)], check=True)
-        if PROCESSORS[processor].startswith(platform.machine()):
-            ctypes.CDLL(str(linked), mode=os.RTLD_NOW)  # nothing that it needs may be missing
-        # In one step: who has the old file open goes on with that, and would crash if its bytes changed.
-        write_whole(target / f"{version}-{processor}.so", lambda part: shutil.copyfile(linked, part))
-        return hashlib.sha256(linked.read_bytes()).hexdigest()
+    # The library for a processor; returns its digest.
+    library, command = (
+        target / f"{version}-{processor}.so",
+        [_linker(processor), "-shared", "--strip-all", "-o"],
+    )
+    objects = [f"{_path(name)}.{processor}.o" for name in GROUPS]
+    # In one step: who has the old file open goes on with that, and would crash if its bytes changed.
+    write_whole(library, lambda part: subprocess.run([*command, str(part), *objects], check=True))
+    if PROCESSORS[processor].startswith(platform.machine()):
+        ctypes.CDLL(str(library), mode=os.RTLD_NOW)  # nothing that it needs may be missing
+    return hashlib.sha256(library.read_bytes()).hexdigest()
 
 
 def _linker(processor: str) -> str:

@@ -1,7 +1,7 @@
 """What the memory of one small service is made of: `python -m benchmarks.service_memory`; Linux only.
 
 First what each library adds in a fresh process, one after the other; then a service on SQLite without a ranker, with
-one, and after lists with feedback. Two figures: all pages in memory, and those that are not pages of files, which
+three, and after lists with feedback. Two figures: all pages in memory, and those that are not pages of files, which
 processes share.
 """
 
@@ -21,8 +21,6 @@ from rankloop.serving.client import Client
 _LIBRARIES = (
     ("Python, asyncio", "pass"),
     ("NumPy", "import numpy, numpy.random"),
-    ("the compiler's library", "import llvmlite.binding"),
-    ("numba", "import numba"),
     (
         "web server, SQLite, metrics",
         "import msgspec, starlette.routing, uvicorn, uvloop, apsw, prometheus_client",
@@ -39,6 +37,7 @@ for step in sys.argv[1:]:
     exec(step)
     print(*told())
 """
+_RANKERS = ["r0", "r1", "r2"]
 _PATIENCE = 6.0  # seconds in which the service has given back what it does not need
 
 
@@ -67,11 +66,12 @@ def service(folder: Path, *, seconds: float) -> list[tuple[str, float, float]]:
     try:
         time.sleep(1.0)
         found = [("a service without a ranker", *memory(server))]
-        Client(server.url).create("r0", algorithm="RTop1F", items=ITEMS, seed=1)
+        for name in _RANKERS:
+            Client(server.url).create(name, algorithm="RTop1F", items=ITEMS, seed=1)
         time.sleep(_PATIENCE)
-        found.append(("with a ranker", *memory(server)))
+        found.append((f"with {len(_RANKERS)} rankers", *memory(server)))
         for _ in range(3):
-            measure([server], ["r0"], seconds=seconds, affinity=True, warm=0.0)
+            measure([server], _RANKERS, seconds=seconds, affinity=True, warm=0.0)
             time.sleep(_PATIENCE)
             events = metrics(server.url)["rankloop_events_total"]
             found.append((f"after {events:,.0f} events", *memory(server)))

@@ -131,9 +131,10 @@ RANKERS: dict[str, list[Arguments]] = {
         {"n_items": 4, "n_positions": 2, "forget": 10},
     ],
     "PDGD": [
-        {"n_features": 3},
+        {"n_features": 3, "learning_rate": 0.1},
         {"n_features": 9, "n_positions": 3, "learning_rate": 1.0},
         {"n_features": 1, "n_positions": 1},
+        {"n_features": 3},
     ],
     "PEGE": [
         {"n_items": 4},

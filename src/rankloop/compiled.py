@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankloop.base import Environment, Feedback, Memo, Ranker, Ranking, draw_key, whole
 from rankloop.features import LARGEST_FEATURE as LARGEST_FEATURE
 from rankloop.features import read_features as read_features
-from rankloop.kernels.call_checks import ordinary
+from rankloop.kernels.call_checks import ordinary, within
 from rankloop.kernels.jit import Ready, ready
 from rankloop.kernels.library import Prepared, Unset, kind_of
 
@@ -60,6 +60,8 @@ class Desk:
         clicks = ranker.feedback.kind == "clicks"
         seen = np.zeros(n_items, np.bool_)
         self.ordinary = ready(ordinary, (self.items, seen, n_items, self.revealed, clicks, most))
+        limits = ranker.ticket_limits(*self.ticket)
+        self.within = [ready(within, (part, least, most)) for _, part, least, most in limits]
         self._rank: dict[str, Ready | Prepared] = {}  # by the kind of request
         self._learn: dict[str, Ready | Prepared] = {}
 
@@ -106,6 +108,9 @@ class Desk:
         if revealed is None or revealed.shape != self.revealed.shape:
             return False
         self.revealed[...] = revealed
+        for within_limits in self.within:
+            if not within_limits.run():
+                return False
         return bool(self.ordinary.run())
 
 
@@ -116,6 +121,7 @@ class Desks:
         self.owned = ranker.params, ranker.state, ranker.kernels, ranker.feedback
         self.n_memo = len(ranker.blank_memo(1 if ranker.n_positions is None else ranker.n_positions))
         self.knows_feedback = type(ranker.feedback).check is Feedback.check
+        self.checks_more = type(ranker).check_ticket is not CompiledRanker.check_ticket
         self._free: dict[int, list[Desk]] = {}
 
     def are_of(self, ranker: CompiledRanker) -> bool:
@@ -200,6 +206,7 @@ class EnvironmentKernels(NamedTuple):
     hindsight: Callable[..., float]
 
 
+Limits = tuple[str, NDArray[Any], float, float]  # in words after "ranking.", for an array, least and greatest
 Ticket = tuple[NDArray[np.int64], NDArray[np.float64], Memo]
 
 
@@ -259,7 +266,7 @@ class CompiledRanker(Ranker):
         n, request = self.read_context(context)
         desks = self._own_desks()
         desk = desks.take(self, n)
-        explored = desk.rank(request, draw_key(rng))
+        explored = desk.rank(request, np.uint64(rng.bit_generator.random_raw()))
         items, memo = desk.items.copy(), tuple([part.copy() for part in desk.memo])
         propensities = desk.propensities.copy() if desk.has_propensities else None
         desks.give_back(desk)
@@ -272,7 +279,7 @@ class CompiledRanker(Ranker):
         if desks.knows_feedback and (n == self.n_positions or (self.n_positions is None and n > 0)):
             desk = desks.take(self, n)
             try:
-                learnt = self._learn_at(desk, ranking, desks.n_memo, feedback)
+                learnt = self._learn_at(desk, ranking, desks.n_memo, feedback, desks.checks_more)
             finally:
                 desks.give_back(desk)
         else:
@@ -282,14 +289,17 @@ class CompiledRanker(Ranker):
         if self.until_pause() == 0:
             self.pause()
 
-    def _learn_at(self, desk: Desk, ranking: Ranking, own: int, feedback: ArrayLike) -> bool:
+    def _learn_at(
+        self, desk: Desk, ranking: Ranking, own: int, feedback: ArrayLike, checks_more: bool
+    ) -> bool:
         request = None
         if not desk.accepts(ranking, ranking.memo[:own] if self.keeps_context else ranking.memo, feedback):
             return False
         if self.keeps_context:
             request = self._kept_request(ranking, own)
             ranking = Ranking(ranking.items, ranking.propensities, ranking.memo[:own], ranking.explored)
-        self.check_ticket(ranking)
+        if checks_more:
+            self.check_ticket(ranking)
         desk.learn(request)
         return True
 
@@ -353,9 +363,18 @@ class CompiledRanker(Ranker):
         """Work between rounds that kernels cannot do, such as calling a solver. Reads and writes state."""
         return
 
+    def ticket_limits(
+        self, items: NDArray[np.int64], propensities: NDArray[np.float64], memo: Memo
+    ) -> list[Limits]:
+        """What the numbers in a ticket of these parts must be."""
+        return []
+
     def check_ticket(self, ranking: Ranking) -> None:
         """ValueError where a `ranking` of the right shape holds values that no ticket of this ranker can have."""
-        return
+        propensities = np.empty(0) if ranking.propensities is None else ranking.propensities
+        for what, part, least, most in self.ticket_limits(ranking.items, propensities, ranking.memo):
+            if not within(part, least, most):
+                raise ValueError(f"ranking.{what}, got {part}")
 
 
 def _in_order(part: Any) -> Any:

@@ -83,20 +83,21 @@ def test_neither_library_nor_numba_is_plain_python_and_one_line(tmp_path: Path) 
 def copied(folder: Path, *, with_library: bool = False) -> Path:
     """The package somewhere else."""
     left_out = ["__pycache__", "experiments", "serving"] + ["compiled"] * (not with_library)
-    shutil.copytree(PACKAGE, folder / "rankloop", ignore=shutil.ignore_patterns(*left_out))
-    return folder / "rankloop"
+    package = folder / "rankloop"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns(*left_out))
+    # Of the experiments, what belongs to the sources that a library is made of.
+    own = "experiments/pbm_2022/rankers.py"
+    (package / own).parent.mkdir(parents=True)
+    shutil.copyfile(PACKAGE / own, package / own)
+    return package
 
 
 @HAS_LIBRARY
 @pytest.mark.parametrize("fault", ["cut", "flipped", "index"])
 def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     package = copied(tmp_path, with_library=True)
-    # The sources of experiments belong to what a library is made of.
-    (package / "experiments/pbm_2022").mkdir(parents=True)
-    own = "experiments/pbm_2022/rankers.py"
-    shutil.copyfile(PACKAGE / own, package / own)
     (file,) = (package / "kernels/compiled").glob(
-        f"*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
+        f"{library.fingerprint()}*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
     )  # type: ignore[union-attr]
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
@@ -106,6 +107,34 @@ def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     done = run(WITHOUT_NUMBA + STORY, package)
     assert told(done)[0] == "numba"
     assert "cannot be used" in done.stderr
+
+
+@HAS_LIBRARY
+def test_a_library_that_is_there_has_nothing_written_beside_it(tmp_path: Path) -> None:
+    package = copied(tmp_path, with_library=True)
+    before = sorted(package.rglob("*"))
+    assert told(run(STORY, package, PYTHONDONTWRITEBYTECODE="1"))[0] == "library"
+    assert sorted(package.rglob("*")) == before
+
+
+def test_numba_keeps_its_code_elsewhere_where_nothing_can_be_written(tmp_path: Path) -> None:
+    package = copied(tmp_path)
+    (package / "kernels/__pycache__").write_text("not a folder")
+    program = "from rankloop.kernels.random import word\nimport numpy as np\nprint(word(np.uint64(1), 2))"
+    done = run(program, package, RANKLOOP_KERNELS="numba", HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert told(done) == told(run(program, RANKLOOP_KERNELS="python"))
+
+
+@HAS_LIBRARY
+def test_a_library_is_for_every_python() -> None:
+    # What it needs is in the C library of every system: nothing of Python, so no version of it.
+    assert jit.LIBRARY is not None
+    path = library.FOLDER / f"{library.fingerprint()}-{jit.LIBRARY.processor}.so"
+    listed = subprocess.run(
+        ["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True
+    )
+    needed = {line.split()[-1].partition("@")[0] for line in listed.stdout.splitlines()}
+    assert needed <= {"malloc", "free", "memcpy", "memmove", "memset", "log10"}
 
 
 @HAS_LIBRARY

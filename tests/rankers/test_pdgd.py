@@ -19,6 +19,7 @@ from rankloop import checks, environments, simulation
 from rankloop.base import Floats, Ranking
 from rankloop.feedback import DynamicBayesianModel
 from rankloop.rankers import PDGD
+from rankloop.rankers.pdgd import FIRST, RATE
 
 Scores = Floats
 
@@ -182,10 +183,38 @@ def test_both_loops_tell_the_same_long_story() -> None:
 @pytest.mark.parametrize("kind", ["perfect", "navigational", "informational", "near-random"])
 def test_it_finds_the_feature_that_matters(kind: str) -> None:
     queries = dataset([12] * 30, seed=1)
-    ranker, users = PDGD(n_features=7), environments.ClickedQueries(queries, clicks=kind)
-    simulation.play(ranker, users, rounds=20_000, seed=1)
-    assert users.greedy_values(ranker.state.w).mean() > 0.95
+    for steps in ("adagrad", 0.1):
+        users = environments.ClickedQueries(queries, clicks=kind)
+        ranker = PDGD(n_features=7, learning_rate=steps)
+        simulation.play(ranker, users, rounds=20_000, seed=1)
+        assert users.greedy_values(ranker.state.w).mean() > 0.95
     assert users.greedy_values(np.zeros(7)).mean() < 0.75
+
+
+def test_units_and_constants_of_features_have_no_influence() -> None:
+    def shown(units: Floats, offset: float) -> list[list[int]]:
+        rng, users, found = np.random.default_rng(1), np.random.default_rng(2), []
+        ranker = PDGD(n_features=4, n_positions=3)
+        for _ in range(200):
+            rows = np.round(users.random((6, 4)), 3)  # differences are the same behind an offset
+            rows[:, 3] = 0.5  # tells no documents apart
+            ranking = ranker.rank((rows + offset) * units, rng=rng)
+            ranker.learn(ranking, (rows[ranking.items[:3], 1] > 0.7).astype(float))
+            found.append(ranking.items.tolist())
+        assert ranker.state.w[1] > 0
+        assert ranker.state.w[3] == 0
+        return found
+
+    plain = shown(np.ones(4), 0.0)
+    assert shown(np.array([2.0**20, 2.0**-10, 8.0, 2.0**-30]), 0.0) == plain
+    assert np.mean([one == other for one, other in zip(shown(np.ones(4), 1.0), plain, strict=True)]) > 0.99
+
+
+def test_the_first_step_is_adagrads_with_a_first_sum() -> None:
+    ranker = PDGD(n_features=3, n_positions=3)
+    ranker.learn(ticket(np.zeros(3), [0, 1, 2], 3), [1, 0, 0])
+    gradient = slow_step(np.zeros(3), [0, 1, 2], [1, 0, 0])
+    np.testing.assert_allclose(ranker.state.w, RATE * gradient / np.sqrt(gradient**2 + FIRST), rtol=1e-9)
 
 
 def test_a_ranker_of_more_positions_than_users_see_is_refused() -> None:

@@ -577,6 +577,21 @@ def test_a_ticket_that_comes_after_its_block_serves_the_present_one() -> None:
     assert ranker.state.s_hat.tolist() == [0, 0]
 
 
+def test_a_block_that_waits_for_feedback_explores_no_candidate_that_it_has_seen() -> None:
+    ranker, rng = rankers.RTop1F(n_items=4), np.random.default_rng(1)
+    shown = [ranker.rank(rng=rng) for _ in range(500)]
+    seen = next(one for one in shown if one.explored)
+    ranker.learn(seen, np.zeros(1))
+    for one in shown:
+        if not one.explored and ranker.state.left[0] >= 0:
+            ranker.learn(one, np.zeros(1))
+    assert ranker.state.left[0] < 0
+    for items in (seen.items[:1], np.arange(4)):
+        among = ranker.rank_among(items, np.arange(len(items)), rng=rng)
+        assert sorted(among.items) == sorted(items)
+        assert among.explored == (len(items) == 4)
+
+
 @pytest.mark.parametrize("n_open", [2, 10, 100])
 def test_with_many_rankings_open_every_block_still_sees_every_item(n_open: int) -> None:
     ranker = rankers.RTop1F(n_items=4, horizon=4000, blocks=100, measure="sum_loss")

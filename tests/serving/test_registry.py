@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rankloop.cli import app
-from rankloop.rankers import ListNet, RTopKF
+from rankloop.rankers import PDGD, ListNet, RTopKF
 from rankloop.serving import registry
 from rankloop.serving.admission import RequestError, Unavailable
 from rankloop.serving.log import records
@@ -214,6 +214,9 @@ def test_a_row_without_a_version_is_built_with_the_defaults_of_its_time() -> Non
     assert _parameters(built) != _parameters(RTopKF(n_features=2, surrogate="smooth_dcg"))
     listnet = registry.build(msgspec.structs.replace(old, algorithm="ListNet"), n_items=0)
     assert _parameters(listnet) == _parameters(ListNet(n_features=2, learning_rate=(0.01, 0.5)))
+    pdgd = registry.build(msgspec.structs.replace(old, algorithm="PDGD", defaults=3), n_items=0)
+    assert _parameters(pdgd) == _parameters(PDGD(n_features=2, learning_rate=0.1))
+    assert "scale" not in pdgd.state_arrays()
 
 
 def test_a_ranker_keeps_the_defaults_that_it_was_created_with() -> None:

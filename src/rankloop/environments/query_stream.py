@@ -72,14 +72,14 @@ def next_query(params: Any, state: Any, key: Any) -> Any:
     return query
 
 
-@inlined
+@kernel
 def arrive(params: Any, state: Any, key: Any) -> Any:
     """The features of the next query's documents."""
     query = next_query(params, state, key)
     return params.features[params.offsets[query] : params.offsets[query + 1]]
 
 
-@inlined
+@kernel
 def arrive_sparse(params: Any, state: Any, key: Any) -> Any:
     """The same of `SparseRows`."""
     query, rows = next_query(params, state, key), params.features

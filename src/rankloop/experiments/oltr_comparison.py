@@ -62,7 +62,7 @@ _TITLES = {
 
 
 def make(learner: str, n_features: int) -> Any:
-    """A fresh learner, each with its defaults.
+    """A fresh learner, each with its defaults, but PDGD with the step of its paper.
 
     >>> make("PDGD", 3).feedback
     TopClicks(k=10)
@@ -71,7 +71,9 @@ def make(learner: str, n_features: int) -> Any:
         return Uniform()
     if learner == "RTop-1F":  # the first position is looked at by everybody
         return RTopKF(n_features=n_features, k=1, examination=1.0)
-    kinds: dict[str, Any] = {"PDGD": PDGD, "MGD": MGD, "DBGD": DBGD, LISTNET: ListNet, PL_RANK: PLRank}
+    if learner == "PDGD":
+        return PDGD(n_features=n_features, learning_rate=0.1)
+    kinds: dict[str, Any] = {"MGD": MGD, "DBGD": DBGD, LISTNET: ListNet, PL_RANK: PLRank}
     return kinds[learner](n_features=n_features)
 
 

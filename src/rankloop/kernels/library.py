@@ -84,8 +84,6 @@ class Library:
         self.processor = processor
         self._handle = handle
         self._kernels = kernels
-        self._release = handle.rankloop_release
-        self._release.argtypes = [ctypes.c_void_p]
 
     def find(self, name: str, kind: str) -> Variant | None:
         """The kernel of this name for arguments of this kind, if the library has it."""
@@ -95,7 +93,7 @@ class Library:
         symbol, returned = found
         function = self._handle[symbol]
         function.argtypes, function.restype = [ctypes.c_void_p], None
-        return Variant(name, function, n_words(kind), returned, self._release)
+        return Variant(name, function, n_words(kind), returned)
 
 
 class Variant(NamedTuple):
@@ -105,7 +103,6 @@ class Variant(NamedTuple):
     function: Any
     n_words: int  # of the arguments; behind them the status, then what is returned
     returned: str  # its kind
-    release: Any
 
     @property
     def address(self) -> int:
@@ -137,7 +134,7 @@ class Prepared:
         self.words = (ctypes.c_uint64 * size)()
         self.address = ctypes.addressof(self.words)
         self.places: list[int] = []  # of each argument's first word
-        self._function = variant.function
+        self._function, self._returned = variant.function, variant.returned
         at = 0
         for argument in arguments:
             self.places.append(at)
@@ -161,17 +158,15 @@ class Prepared:
         else:
             self._put(self.places[number], argument)
 
-    def go(self) -> None:
-        """Call the kernel; what it returns is left in the words."""
-        self._function(self.address)
-        if self.words[self.status]:
-            raise RuntimeError(f"{self.variant.name} failed with status {self.words[self.status]}")
-
     def run(self) -> Any:
         """Call the kernel and read what it returns."""
-        self.go()
-        value, _ = self._read(parsed(self.variant.returned), self.status + 1)
-        return value
+        self._function(self.address)
+        words, status, returned = self.words, self.status, self._returned
+        if words[status]:
+            raise RuntimeError(f"{self.variant.name} failed with status {words[status]}")
+        if returned == "b":
+            return words[status + 1] != 0
+        return None if returned == "n" else self._read(parsed(returned), status + 1)[0]
 
     def _read(self, part: Any, at: int) -> tuple[Any, int]:
         if isinstance(part, _Tuple):
@@ -194,13 +189,23 @@ class Prepared:
         if owner:
             size = dtype.itemsize * int(np.prod(shape))
             copied = np.frombuffer(ctypes.string_at(address, size), dtype).reshape(shape).copy()
-            self.variant.release(owner)
+            _release(owner)
             return copied
         for array in _arrays(self.arguments):  # a part of an argument: it keeps that alive
             begin = array.__array_interface__["data"][0]
             if begin <= address <= begin + array.nbytes and array.nbytes:
                 return np.ndarray(shape, dtype, array.data, address - begin, strides)
         return np.empty(shape, dtype)
+
+
+def _release(owner: int) -> None:
+    # One holder less of memory that a kernel allocated. Its first word counts them: of a tuple, two parts may share it.
+    holders = ctypes.c_int64.from_address(owner)
+    holders.value -= 1
+    if holders.value == 0:
+        free = ctypes.CDLL(None).free
+        free.argtypes, free.restype = [ctypes.c_void_p], None
+        free(owner)
 
 
 def _arrays(value: Any) -> Iterator[Any]:

@@ -17,10 +17,10 @@ import numpy as np
 
 from rankloop import base
 from rankloop.arguments import one_of, whole
-from rankloop.base import Array, Floats, Ints, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
+from rankloop.compiled import Limits, RankerKernels
+from rankloop.extras import require
 from rankloop.kernels import hybrid, list_network, lists, tsallis
-from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import power
 from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import best_list, in_order, show
@@ -212,6 +212,7 @@ def frank_wolfe(x: Floats, L_hat: Floats, eta_t: float, K: int) -> Floats:
 
 def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
     """Algorithm 3, lines 1-7: lists of items and their weights, which sum to one; the mean of the lists is `x`."""
+    require("scipy", extra="scipy", for_="FTRLPBM's sampler by Birkhoff")
     from scipy.sparse import csgraph, csr_array
 
     m, n = x.shape
@@ -521,11 +522,8 @@ class FTRLPBM(ClickRanker):
     def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        chances = ranking.propensities
-        assert chances is not None
-        if not within(chances, _LEAST_CHANCE, 1.0 + 1e-9):
-            raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return [("propensities must be probabilities", propensities, _LEAST_CHANCE, 1.0 + 1e-9)]
 
     def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
         if isinstance(saved, str | os.PathLike):

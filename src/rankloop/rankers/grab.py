@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from rankloop.arguments import whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.kernels import lists
-from rankloop.kernels.call_checks import within
 from rankloop.kernels.click_counts import count, draw_unseen, log_level, upper_bound
 from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import assign, best_list, in_order
@@ -249,10 +248,8 @@ class GRAB(ClickRanker):
     def blank_memo(self, n: int) -> Memo:
         return (np.empty(n, np.int64),)
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        leader = ranking.memo[0]
-        if not within(leader, -1, self.n_items - 1):
-            raise ValueError(f"ranking.memo must name items below {self.n_items}, got {leader}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return [(f"memo must name items below {self.n_items}", memo[0], -1, self.n_items - 1)]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         check_counts(saved["S"], saved["N"])

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankloop.arguments import number, share, whole
-from rankloop.base import Array, Floats, Ints, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.kernels import entropy_projection, lists
-from rankloop.kernels.call_checks import within
 from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.entropy_projection import project
 from rankloop.kernels.jit import hot
@@ -201,11 +200,8 @@ class MW(ClickRanker):
     def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        chances = ranking.propensities
-        assert chances is not None
-        if not within(chances, _LEAST_CHANCE, 1.0):
-            raise ValueError(f"ranking.propensities must be probabilities, got {chances}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return [("propensities must be probabilities", propensities, _LEAST_CHANCE, 1.0)]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         W = np.asarray(saved["W"])

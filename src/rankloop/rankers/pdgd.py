@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rankloop.arguments import number, whole
+from rankloop.arguments import number, one_of, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopClicks
+from rankloop.kernels.descent import AdaptiveState, widen
 from rankloop.kernels.elementary import exp
 from rankloop.kernels.jit import hot, inlined
 from rankloop.kernels.plackett_luce import draw_list, suffix_sums, swap_odds, weights_length
 from rankloop.kernels.rows import score
-from rankloop.rankers.linear import LinearRanker, WarmStart, all_finite, read_start
+from rankloop.rankers.linear import (
+    LinearRanker,
+    WarmStart,
+    all_finite,
+    check_scaled_weights,
+    is_adaptive,
+    read_start,
+)
+
+RATE = 0.3  # of AdaGrad's steps
+FIRST = (
+    0.3  # squares that each feature is taken to have seen beforehand: without them the first clicks decide
+)
 
 
 class PDGDParams(NamedTuple):
@@ -23,6 +36,7 @@ class PDGDParams(NamedTuple):
 
     n_positions: int
     eta: float
+    start: Floats  # the weights before anything was learnt
 
 
 class PDGDState(NamedTuple):
@@ -68,6 +82,33 @@ def learn(
             if size != 0.0:
                 for j in range(len(state.w)):
                     state.w[j] += size * rows[position, j]
+    state.t[0] += 1
+
+
+@hot
+def learn_adaptively(
+    params: Any, state: Any, context: Any, scratch: Any, items: Any, propensities: Any, memo: Any, clicks: Any
+) -> None:
+    """Alg. 1, lines 5-12, with AdaGrad's steps; the scale of a feature is the largest difference within a list."""
+    header, shown, rows = memo
+    step, gradient, spread = scratch[2], scratch[4], scratch[5]
+    m, d = int(header[0]), len(state.w)
+    if gradient_in_scores(shown, m, header[1], header[2], clicks, scratch[3], step):
+        for j in range(d):
+            least = most = total = 0.0
+            for position in range(1, m):
+                difference = rows[position, j] - rows[0, j]
+                least, most = min(least, difference), max(most, difference)
+                total += step[position] * difference  # the steps sum to 0
+            gradient[j] = total
+            spread[j] = most - least
+        widen(state.w, params.start, state.scale, spread)
+        for j in range(d):
+            scale = state.scale[j]
+            if scale > 0.0:
+                state.squares[j] += gradient[j] * gradient[j]
+                length = np.sqrt(state.squares[j] + FIRST * scale * scale)
+                state.w[j] += params.eta * gradient[j] / length / scale
     state.t[0] += 1
 
 
@@ -121,8 +162,9 @@ class PDGD(LinearRanker):
     n_positions : int, optional
         How many documents are shown, and may be clicked. A ranking orders all documents; those after the first
         `n_positions` follow by falling score.
-    learning_rate : float, optional
-        The step, the paper's 0.1 by default.
+    learning_rate : str or float, optional
+        "adagrad" for steps that follow the gradients and the scale of each feature, or a number, such as the paper's
+        0.1, for features of rows no longer than about 1.
     warm_start : array_like or FittedRanker, optional
         The weights to begin with, such as those of `logs.fit_ranker`; 0 by default.
 
@@ -133,8 +175,9 @@ class PDGD(LinearRanker):
 
     Departures
     ----------
-    rho is computed from ratios of sums over what is left at each position, so that scores of any size are safe. Both
-    rho and the gradient are taken at the scores that the list was drawn by, also where clicks come late.
+    The steps are AdaGrad's by default, with a first sum; units of features have no influence. rho is computed from
+    ratios of sums over what is left at each position, so that scores of any size are safe. Both rho and the gradient
+    are taken at the scores that the list was drawn by, also where clicks come late.
 
     References
     ----------
@@ -152,20 +195,29 @@ class PDGD(LinearRanker):
     summary = "Observes clicks on the first documents of each list, and learns weights for features."
     kernels = RankerKernels(rank, learn)
     params: PDGDParams
-    state: PDGDState
+    state: Any
+    defaults_before: ClassVar[Mapping[int, Mapping[str, Any]]] = {3: {"learning_rate": 0.1}}
 
     def __init__(
         self,
         *,
         n_features: int,
         n_positions: int = 10,
-        learning_rate: float = 0.1,
+        learning_rate: str | float = "adagrad",
         warm_start: WarmStart | None = None,
     ) -> None:
-        self.n_features = whole("n_features", n_features, at_least=1)
+        d = self.n_features = whole("n_features", n_features, at_least=1)
         self.feedback = TopClicks(whole("n_positions", n_positions, at_least=1))
-        self.params = PDGDParams(n_positions, number("learning_rate", learning_rate, above=0))
-        self.state = PDGDState(read_start(warm_start, self.n_features), np.zeros(1, np.int64))
+        if isinstance(learning_rate, str):
+            one_of("learning_rate", learning_rate, ("adagrad",))
+        self.adaptive = is_adaptive(learning_rate)
+        eta = RATE if isinstance(learning_rate, str) else number("learning_rate", learning_rate, above=0)
+        start = read_start(warm_start, d)
+        self.params = PDGDParams(n_positions, eta, start)
+        self.state = PDGDState(start.copy(), np.zeros(1, np.int64))
+        if self.adaptive:
+            self.kernels = RankerKernels(rank, learn_adaptively)
+            self.state = AdaptiveState(start.copy(), np.zeros(1, np.int64), np.zeros(d), np.zeros(d))
 
     def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
         shown = super().rank(context, rng=rng)
@@ -191,12 +243,15 @@ class PDGD(LinearRanker):
             )
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
-        if saved["t"][0] < 0:
+        if self.adaptive:
+            check_scaled_weights(saved, np.inf, self.params.start)
+        elif saved["t"][0] < 0:
             raise ValueError(f"saved state 't' must not be negative, got {saved['t'][0]}")
 
     def scratch(self, n: int) -> tuple[Any, ...]:
         m = self.feedback.length(n)
-        return np.empty(n), np.empty(weights_length(n)), np.empty(m), np.empty((3, m + 1))
+        by_feature = (np.empty(self.n_features), np.empty(self.n_features)) if self.adaptive else ()
+        return np.empty(n), np.empty(weights_length(n)), np.empty(m), np.empty((3, m + 1)), *by_feature
 
     def blank_memo(self, n: int) -> Memo:
         m = self.feedback.length(n)
@@ -207,4 +262,4 @@ class PDGD(LinearRanker):
         cls, *, n_items: int = 0, n_positions: int | None = 10, n_features: int = 0, **parameters: Any
     ) -> int:
         shown = n_positions or 10
-        return 8 * (n_features + 2 * n_items + weights_length(n_items) + shown * (n_features + 6))
+        return 8 * (5 * n_features + 2 * n_items + weights_length(n_items) + shown * (n_features + 6))

@@ -14,8 +14,7 @@ import numpy as np
 
 from rankloop.arguments import share
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
-from rankloop.compiled import RankerKernels
-from rankloop.kernels.call_checks import within
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.kernels.elementary import exp, log
 from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
@@ -173,12 +172,11 @@ class RankedExp3(ClickRanker):
     def blank_memo(self, n: int) -> Memo:
         return np.empty(n, np.int64), np.empty(n)
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        wanted, chances = ranking.memo
-        if not within(wanted, 0, self.n_items - 1):
-            raise ValueError(f"ranking.memo must name items below {self.n_items}, got {wanted}")
-        if not within(chances, _LEAST_CHANCE, 1.0):
-            raise ValueError(f"ranking.memo must hold probabilities, got {chances}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return [
+            (f"memo must name items below {self.n_items}", memo[0], 0, self.n_items - 1),
+            ("memo must hold probabilities", memo[1], _LEAST_CHANCE, 1.0),
+        ]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         w = np.asarray(saved["w"])

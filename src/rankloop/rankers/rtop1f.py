@@ -362,7 +362,8 @@ class RTop1F(CompiledRanker):
         state, drawn = self.state, rng.random(2 + len(items))
         due = items[np.isin(items, state.slots[: state.n_open[0]])]
         left = int(state.left[0])
-        explored = bool(drawn[0] * left < len(due))
+        # A block that waits for feedback has less than no rounds left, also where none of these candidates is due.
+        explored = bool(len(due) and drawn[0] * left < len(due))
         perturbed = self.params.reaches[state.epoch[0]] * drawn[2:]
         if not (explored and self.params.explore == RANDOM):
             perturbed = state.s_hat[items] + perturbed

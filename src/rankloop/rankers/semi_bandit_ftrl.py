@@ -13,10 +13,9 @@ import numpy as np
 
 from rankloop.arguments import whole
 from rankloop.base import Array, Feedback, Floats, Ints, Memo, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import list_network, lists, tsallis
-from rankloop.kernels.call_checks import within
 from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import sample
 from rankloop.kernels.measures import exp2_gain
@@ -199,10 +198,8 @@ class SemiBanditFTRL(SumsByItem):
     def blank_propensities(self, n: int) -> Floats:
         return np.empty(n)
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        chances = ranking.memo[0]
-        if not within(chances, _LEAST_CHANCE, 1.0):
-            raise ValueError(f"ranking.memo must hold chances in (0, 1], got {chances}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return [("memo must hold chances in (0, 1]", memo[0], _LEAST_CHANCE, 1.0)]
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         x, worth = np.asarray(saved["x"]), self.params.worth

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from rankloop import base
 from rankloop.arguments import share, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
-from rankloop.compiled import RankerKernels
-from rankloop.kernels.call_checks import within
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.kernels.elementary import log
 from rankloop.kernels.jit import apart, hot, inlined
 from rankloop.kernels.random import below, word
@@ -405,10 +404,8 @@ class TopRank(ClickRanker):
     def blank_memo(self, n: int) -> Memo:
         return _UNWRITTEN.copy(), np.empty(self.n_items, np.int32)
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        block = ranking.memo[1]
-        if not within(block, 0, self.n_items - 1):
-            raise ValueError(f"ranking.memo must be a block for each item, got {block}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return [("memo must be a block for each item", memo[1], 0, self.n_items - 1)]
 
     def load(self, saved: Mapping[str, Array] | str | os.PathLike[str]) -> None:
         if isinstance(saved, str | os.PathLike):

@@ -117,7 +117,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 GATHER_SECONDS = 30.0  # unless a policy says otherwise
-DEFAULTS = 3  # of the rankers, counted up where the meaning of a parameter that is not given changes
+DEFAULTS = 4  # of the rankers, counted up where the meaning of a parameter that is not given changes
 
 
 def given(policy: msgspec.Struct) -> dict[str, Any]:
