@@ -19,6 +19,7 @@ from rankloop import base
 from rankloop.arguments import one_of, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import Limits, RankerKernels
+from rankloop.extras import require
 from rankloop.kernels import hybrid, list_network, lists, tsallis
 from rankloop.kernels.elementary import power
 from rankloop.kernels.jit import hot
@@ -211,6 +212,7 @@ def frank_wolfe(x: Floats, L_hat: Floats, eta_t: float, K: int) -> Floats:
 
 def birkhoff(x: Floats) -> tuple[list[Ints], Floats]:
     """Algorithm 3, lines 1-7: lists of items and their weights, which sum to one; the mean of the lists is `x`."""
+    require("scipy", extra="scipy", for_="FTRLPBM's sampler by Birkhoff")
     from scipy.sparse import csgraph, csr_array
 
     m, n = x.shape
