@@ -73,7 +73,9 @@ html_static_path = ["_static"]
 html_css_files = ["rankloop.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # summaries are fetched, which a browser does not do for pages on disk
+html_search_scorer = str(
+    HERE / "scorer.js"
+)  # a line of text stands below each result, but not for pages on disk
 html_theme_options = {
     "show_nav_level": 1,
     "navigation_depth": 3,

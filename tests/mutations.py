@@ -362,7 +362,7 @@ MUTATIONS = (
         "kernels/vectors.py",
         "        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]\n",
         "        lanes = lanes[::2] + lanes[1::2]\n",
-        ("tests/kernels/test_vectors.py",),
+        ("tests/kernels/test_vectors.py::test_the_twins_add_in_lanes",),
     ),
     Mutation(
         "statistics: Holm's rule with one test fewer",

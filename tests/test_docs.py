@@ -262,6 +262,10 @@ def test_the_pages_work_from_disk(site: Path) -> None:
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "search.html").as_uri() + "?q=perturbed")
         expect(page.locator("#search-results ul.search")).to_contain_text("FTPL", timeout=30_000)
+        page.goto((site / "search.html").as_uri() + "?q=click+log")
+        expect(page.locator("#search-results ul.search li").first).to_contain_text(
+            "Click logs", timeout=30_000
+        )
         page.goto((site / "rankers" / "FeedExp3.html").as_uri())
         before = page.evaluate("document.documentElement.dataset.theme")
         page.locator("button.theme-switch-button:visible").first.click()
