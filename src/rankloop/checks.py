@@ -304,7 +304,7 @@ def _users(environment: Environment, *, seed: int) -> NDArray[np.float64]:
 
 
 # Not compared: kernels, arguments, and what `rankloop.compiled` keeps to make calls quick.
-_NOT_HELD = {"kernels", "_given", "_desks"}
+_NOT_HELD = {"kernels", "_given", "_desks", "_owned", "_ready"}
 
 
 def _everything(thing: Any) -> bytes:

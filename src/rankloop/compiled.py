@@ -366,7 +366,7 @@ class CompiledRanker(Ranker):
     def ticket_limits(
         self, items: NDArray[np.int64], propensities: NDArray[np.float64], memo: Memo
     ) -> list[Limits]:
-        """What the numbers in a ticket of these parts must be."""
+        """What the numbers in `items`, `propensities` and `memo` of a ticket must be."""
         return []
 
     def check_ticket(self, ranking: Ranking) -> None:

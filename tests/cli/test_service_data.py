@@ -150,7 +150,7 @@ def test_what_goes_wrong_is_one_sentence(folder: Path, tmp_path: Path) -> None:
         ("serve --memory --ranker os:system", "must be a subclass of rankloop.base.Ranker"),
         (f"keys delete --data {tmp_path}", "keys delete needs the ID of a key"),
         (f"keys change --data {tmp_path}", "action must be one of"),
-        (f"keys add --role owner --data {tmp_path}", "role must be one of"),
+        (f"keys add --role owner --data {folder}", "role must be one of"),
         (f"keys delete abc --data {folder}", "there is no key 'abc'"),
         (f"export unwind --parquet {parquet} --data {folder}", "there is no folder"),
     ):
@@ -165,5 +165,7 @@ def test_a_folder_without_a_store_is_told_and_not_made(tmp_path: Path) -> None:
         *("rankers", "verify", "upgrade", "trim", "delete unwind", "erase --subject somebody"),
         *("keys list", "keys delete abc", "keys open"),
     ):
-        assert refused(*arguments.split(), "--data", mistyped).startswith(f"there is no store in {mistyped}: ")
+        assert refused(*arguments.split(), "--data", mistyped).startswith(
+            f"there is no store in {mistyped}: "
+        )
         assert not mistyped.exists()

@@ -134,9 +134,9 @@ def test_gzip_pages_several_files_and_small_pieces(
 def test_columns_can_be_named_and_positions_may_count_from_zero(
     pages: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    frame = impressions(pages).with_columns(pl.col("position") - 1).rename({"item": "sku"})
+    frame = impressions(pages).with_columns(pl.col("position") - 1).rename({"item": "widget"})
     frame.write_csv(tmp_path / "log.csv")
-    log = data.read_clicks(tmp_path / "log.csv", columns={"item": "sku"}, first_position=0, name="shop")
+    log = data.read_clicks(tmp_path / "log.csv", columns={"item": "widget"}, first_position=0, name="shop")
     same(log, data.read_clicks(write_jsonl(pages, tmp_path / "log.jsonl")))
     assert log.name == "shop"
     with pytest.raises(ValueError, match=r"no column for item .* name it with columns"):

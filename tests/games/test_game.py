@@ -74,9 +74,11 @@ def test_a_function_that_computes_a_tie_with_rounding() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    np.savez(tmp_path / "game.npz", loss=np.array([[0.1, 1]], dtype=np.float32), signal=[[0.0, np.nan]])
-    with pytest.raises(ValueError, match=r"game\.npz: signal\[0, 1\] .* NaN"):
-        read_game(tmp_path / "game.npz")
+    (tmp_path / "game.csv").write_text("0.1, 1\n\nyes, no\n")
+    assert read_game(tmp_path / "game.csv").n_outcomes == 2
+    (tmp_path / "game.csv").write_bytes(b"\x8c")
+    with pytest.raises(ValueError, match=r"game\.csv: 'utf-8' codec can't decode byte 0x8c"):
+        read_game(tmp_path / "game.csv")
 
 
 @pytest.mark.parametrize(

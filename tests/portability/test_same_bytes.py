@@ -14,7 +14,7 @@ import pytest
 
 from rankloop.kernels import jit
 from rankloop.serving.stores.sqlite import SQLiteStore
-from tests.portability.stories import SIX, TOLD, served_story
+from tests.portability.stories import FEW, TOLD, served_story
 
 ROOT = Path(__file__).parents[2]
 # A processor of 2008, as far as the library of kernels is concerned, where there is one; of 2003 for numba, the C
@@ -58,12 +58,12 @@ def test_rankers_on_a_plain_processor(tmp_path: Path, plain: dict[str, str]) -> 
     assert {story for story in differ if story.split()[-1] in portable} == set()
 
 
-def test_the_six_use_every_kernel_that_rankers_share() -> None:
+def test_the_few_use_every_kernel_that_rankers_share() -> None:
     program = f"""
 import sys
 from rankloop import rankers
 from rankloop.kernels import loop
-for name in {SIX}:
+for name in {FEW}:
     getattr(rankers, name)
 print(*(name for name in sys.modules if name.startswith("rankloop.kernels.")))
 """
@@ -78,6 +78,6 @@ print(*(name for name in sys.modules if name.startswith("rankloop.kernels.")))
 
 @NOT_HERE
 def test_a_log_written_here_verifies_there(tmp_path: Path, plain: dict[str, str]) -> None:
-    for algorithm in SIX:
+    for algorithm in FEW:
         asyncio.run(served_story(algorithm, SQLiteStore(tmp_path)))
     assert start("rankloop", "verify", "--data", str(tmp_path), **plain).wait(timeout=300) == 0

@@ -520,10 +520,14 @@ class ClickMix(ClickRanker):
         return in_order(gains, items)
 
     @classmethod
-    def bytes_of(cls, n: int, m: int) -> int:
-        k = len(_MEMORIES) + 1
-        insurance = 32 * m * n + hybrid.scratch_bytes(n, m) + lists.sampling_scratch_bytes(m)
-        return 8 * (2 * k * m * n + 3 * k * n + m * n + 4 * n) + click_draws.scratch_bytes(n, m) + insurance
+    def bytes_for(
+        cls, *, n_items: int = 0, n_positions: int | None = None, n_features: int = 0, **parameters: Any
+    ) -> int:
+        n, m, k = n_items, n_positions or n_items, len(_MEMORIES) + 1
+        counts = 8 * (2 * k * m * n + 3 * k * n + m * n + 4 * n) + click_draws.scratch_bytes(n, m)
+        if not parameters.get("insurance"):
+            return counts
+        return counts + 32 * m * n + hybrid.scratch_bytes(n, m) + lists.sampling_scratch_bytes(m)
 
 
 def _kept(length: int, steps: int) -> float:

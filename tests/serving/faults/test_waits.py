@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,13 +225,17 @@ def stopped(server: Server) -> Iterator[None]:
     children = [
         int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _parent(path) == main
     ]
-    for pid in (main, *children):
-        os.kill(pid, signal.SIGSTOP)
+    _signal((main, *children), signal.SIGSTOP)
     try:
         yield
     finally:
-        for pid in (main, *children):
-            os.kill(pid, signal.SIGCONT)
+        _signal((main, *children), signal.SIGCONT)
+
+
+def _signal(processes: Iterable[int], what: signal.Signals) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError):  # a worker of the database may have ended since
+            os.kill(pid, what)
 
 
 def _parent(path: Path) -> int:

@@ -37,7 +37,7 @@ def test_one_wrong_id_over_and_over_reads_nothing(tmp_path: Path) -> None:
             assert sum(reads) == 0
             fold = engine.rankers["unwind"].fold
             assert len(fold.parked["undefined"]) == PARKED_PER_DECISION
-            assert len(fold.parked._waiting) == 1
+            assert len(fold.parked._oldest) == 1
             assert fold.counts.dead == 40 - PARKED_PER_DECISION
             await rank(engine, "undefined")  # and if it comes, it has one answer
             assert (fold.counts.learnt, fold.parked) == (1, {})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import heapq
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
@@ -56,15 +57,17 @@ class Parked(dict[str, list[tuple[int, int]]]):
 
     def __init__(self, saved: dict[str, list[tuple[int, int]]] | None = None) -> None:
         super().__init__({name: list(there) for name, there in (saved or {}).items()})
-        # All of it as it came, with what is gone since.
-        self._came = deque(sorted((*one, name) for name, there in self.items() for one in there))
+        # For each decision a time that is not after its oldest; of decisions that came, too.
+        self._oldest = [(there[0][1], name) for name, there in self.items() if there]
+        heapq.heapify(self._oldest)
 
     def add(self, row: records.Row) -> list[DeadLetter]:
         """Let the feedback in `row` wait; what must go for it, where too much waits for the same list."""
         decision = row.decision or ""
         there = self.setdefault(decision, [])
+        if not there:
+            heapq.heappush(self._oldest, (row.at, decision))
         there.append((row.seq, row.at))
-        self._came.append((row.seq, row.at, decision))
         if len(there) <= PARKED_PER_DECISION:
             return []
         return [DeadLetter(*there.pop(0), decision, "newer feedback waits for the same decision")]
@@ -72,14 +75,16 @@ class Parked(dict[str, list[tuple[int, int]]]):
     def give_up(self, oldest: float) -> list[DeadLetter]:
         """What came before the time `oldest`, and waits no longer."""
         found = []
-        while self._came and self._came[0][1] < oldest:
-            seq, at, decision = self._came.popleft()
+        while self._oldest and self._oldest[0][0] < oldest:
+            _, decision = heapq.heappop(self._oldest)
             there = self.get(decision, [])
-            if there and there[0] == (seq, at):
-                found.append(DeadLetter(seq, at, decision, "no such decision came"))
-                del there[0]
-                if not there:
-                    del self[decision]
+            while there and there[0][1] < oldest:
+                found.append(DeadLetter(*there.pop(0), decision, "no such decision came"))
+            if there:
+                heapq.heappush(self._oldest, (there[0][1], decision))
+            else:
+                self.pop(decision, None)
+        found.sort(key=lambda letter: letter.seq)
         return found
 
 
