@@ -20,6 +20,8 @@ from rankloop.features import (
 )
 from rankloop.kernels import elementary
 from rankloop.kernels.call_checks import within
+from rankloop.kernels.jit import kernel
+from rankloop.kernels.rows import score
 
 # What rankers with weights for features have in common.
 
@@ -57,6 +59,12 @@ def read_start(warm_start: WarmStart | None, n_features: int, *, radius: float =
 def all_finite(*parts: Floats) -> bool:
     """Whether no number of a ticket is infinite or NaN."""
     return all(within(part.ravel(), -_LARGEST, _LARGEST) for part in parts)
+
+
+@kernel
+def score_rows(features: Any, w: Any, scores: Any) -> None:
+    """X w, into `scores`."""
+    score(features, w, scores)
 
 
 class LinearRanker(CompiledRanker):
@@ -109,9 +117,11 @@ class LinearRanker(CompiledRanker):
         return np.array(self.state.w)
 
     def scores(self, context: Any) -> Floats:
-        """X w, added up entry after entry: a product of matrices is not the same on every processor."""
-        total: Floats = np.cumsum(self.dense_context(context) * self.state.w, axis=1)[:, -1]
-        return total
+        """X w, with the same bytes on every processor."""
+        n, features = self.read_context(context)
+        scores = np.empty(n)
+        score_rows(features, self.state.w, scores)
+        return scores
 
     def current(self, context: Any = None) -> Ints:
         return np.argsort(-self.scores(context), kind="stable")
