@@ -348,6 +348,7 @@ class CompiledRanker(Ranker):
         if len(ranking.memo) != len(memo):
             raise ValueError(f"ranking.memo must have {len(memo)} parts, got {len(ranking.memo)}")
         check_items(ranking.items, n, n if self.n_items is None else self.n_items)
+        self._check_limits(ranking)
         self.check_ticket(ranking)
         # Copied into order: else the kernel would be compiled once more, for arrays of another kind.
         items, propensities, *memo_parts = map(_in_order, parts)
@@ -370,7 +371,10 @@ class CompiledRanker(Ranker):
         return []
 
     def check_ticket(self, ranking: Ranking) -> None:
-        """ValueError where a `ranking` of the right shape holds values that no ticket of this ranker can have."""
+        """ValueError where a `ranking` within the limits holds values that no ticket of this ranker can have."""
+        return
+
+    def _check_limits(self, ranking: Ranking) -> None:
         propensities = np.empty(0) if ranking.propensities is None else ranking.propensities
         for what, part, least, most in self.ticket_limits(ranking.items, propensities, ranking.memo):
             if not within(part, least, most):

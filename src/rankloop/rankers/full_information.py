@@ -9,7 +9,7 @@ import numpy as np
 
 from rankloop.arguments import number, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.feedback import FullRelevance
 from rankloop.kernels import descent, sorting
 from rankloop.ranges import Between, Falling, OneOf, Range
@@ -112,9 +112,8 @@ class ListNet(LinearRanker):
     def blank_memo(self, n: int) -> Memo:
         return np.empty(n), np.empty(1, np.int64)  # the scores, and how many rounds the weights had learnt
 
-    def check_ticket(self, ranking: Ranking) -> None:
-        if not all_finite(ranking.memo[0]):
-            raise ValueError(f"ranking.memo must be finite scores, got {ranking.memo[0]}")
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return all_finite(memo[0])
 
     def learn_logged(
         self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import numbers, one_of
 from rankloop.base import Floats, Ints, Memo
-from rankloop.compiled import CompiledRanker
+from rankloop.compiled import CompiledRanker, Limits
 from rankloop.features import (
     LARGEST_FEATURE,
     SparseRows,
@@ -56,9 +56,9 @@ def read_start(warm_start: WarmStart | None, n_features: int, *, radius: float =
     return start
 
 
-def all_finite(*parts: Floats) -> bool:
-    """Whether no number of a ticket is infinite or NaN."""
-    return all(within(part.ravel(), -_LARGEST, _LARGEST) for part in parts)
+def all_finite(*parts: Floats) -> list[Limits]:
+    """Limits of a ticket in which no number of these parts is infinite or NaN."""
+    return [("memo must be finite", part.ravel(), -_LARGEST, _LARGEST) for part in parts]
 
 
 @kernel

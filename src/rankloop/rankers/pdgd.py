@@ -9,7 +9,7 @@ import numpy as np
 
 from rankloop.arguments import number, one_of, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
-from rankloop.compiled import RankerKernels
+from rankloop.compiled import Limits, RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.kernels.descent import AdaptiveState, widen
 from rankloop.kernels.elementary import exp
@@ -234,13 +234,13 @@ class PDGD(LinearRanker):
             return memo
         return (*memo, self.dense_context(context())[items[: len(memo[1])]].astype(np.float64))
 
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return all_finite(*memo)
+
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]
-        good = header[0] == len(ranking.memo[1]) and header[2] >= 0
-        if not (good and all_finite(*ranking.memo)):
-            raise ValueError(
-                f"ranking.memo must be finite, and of {len(ranking.memo[1])} items, got {header}"
-            )
+        if not (header[0] == len(ranking.memo[1]) and header[2] >= 0):
+            raise ValueError(f"ranking.memo must be of {len(ranking.memo[1])} items, got {header}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         if self.adaptive:

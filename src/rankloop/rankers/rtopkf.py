@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from rankloop import surrogates
 from rankloop.arguments import number, one_of, shares, whole
-from rankloop.base import Array, Floats, Memo, Ranking
+from rankloop.base import Array, Floats, Ints, Memo, Ranking
+from rankloop.compiled import Limits
 from rankloop.feedback import TopClicks, TopK
 from rankloop.kernels import sorting
 from rankloop.measures import HIGHEST_GRADE
@@ -215,12 +216,14 @@ class RTopKF(LinearRanker):
             raise ValueError(f"control_variate must be None, got {control_variate!r} for {name}")
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
 
+    def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
+        return all_finite(*memo)
+
     def check_ticket(self, ranking: Ranking) -> None:
         header, n = ranking.memo[0], len(ranking.items)
         of, gamma, epsilon = header.tolist()
-        good = of == n and gamma <= 1 and epsilon > 0 and self._steps.is_ticket(gamma, ranking.memo[1][:n])
-        if not (good and all_finite(*ranking.memo)):
-            raise ValueError(f"ranking.memo must be finite, and of {len(ranking.items)} items, got {header}")
+        if not (of == n and gamma <= 1 and epsilon > 0 and self._steps.is_ticket(gamma, ranking.memo[1][:n])):
+            raise ValueError(f"ranking.memo must be of {n} items, got {header}")
 
     def check_state(self, saved: Mapping[str, Array]) -> None:
         self._steps.check_state(saved)
