@@ -402,16 +402,14 @@ def _tell(line: str) -> None:
 
 def _link(target: Path, version: str, processor: str) -> str:
     # The library for a processor; returns its digest.
-    library, command = (
-        target / f"{version}-{processor}.so",
-        [_linker(processor), "-shared", "--strip-all", "-o"],
-    )
+    built = target / f"{version}-{processor}.so"
+    command = [_linker(processor), "-shared", "--strip-all", "-o"]
     objects = [f"{_path(name)}.{processor}.o" for name in GROUPS]
     # In one step: who has the old file open goes on with that, and would crash if its bytes changed.
-    write_whole(library, lambda part: subprocess.run([*command, str(part), *objects], check=True))
+    write_whole(built, lambda part: subprocess.run([*command, str(part), *objects], check=True))
     if PROCESSORS[processor].startswith(platform.machine()):
-        ctypes.CDLL(str(library), mode=os.RTLD_NOW)  # nothing that it needs may be missing
-    return hashlib.sha256(library.read_bytes()).hexdigest()
+        ctypes.CDLL(str(built), mode=os.RTLD_NOW)  # nothing that it needs may be missing
+    return hashlib.sha256(built.read_bytes()).hexdigest()
 
 
 def _linker(processor: str) -> str:

@@ -17,9 +17,9 @@ from rankloop.rankers.linear import (
     LinearRanker,
     Schedule,
     WarmStart,
-    all_finite,
     check_scaled_weights,
     check_weights,
+    finite_limits,
     is_adaptive,
     read_start,
     read_steps,
@@ -113,7 +113,7 @@ class ListNet(LinearRanker):
         return np.empty(n), np.empty(1, np.int64)  # the scores, and how many rounds the weights had learnt
 
     def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
-        return all_finite(memo[0])
+        return finite_limits(memo[0])
 
     def learn_logged(
         self, items: Ints, feedback: Any, *, propensities: Floats | None = None, features: Any = None

@@ -56,7 +56,7 @@ def read_start(warm_start: WarmStart | None, n_features: int, *, radius: float =
     return start
 
 
-def all_finite(*parts: Floats) -> list[Limits]:
+def finite_limits(*parts: Floats) -> list[Limits]:
     """Limits of a ticket in which no number of these parts is infinite or NaN."""
     return [("memo must be finite", part.ravel(), -_LARGEST, _LARGEST) for part in parts]
 

@@ -19,8 +19,8 @@ from rankloop.kernels.rows import score
 from rankloop.rankers.linear import (
     LinearRanker,
     WarmStart,
-    all_finite,
     check_scaled_weights,
+    finite_limits,
     is_adaptive,
     read_start,
 )
@@ -235,7 +235,7 @@ class PDGD(LinearRanker):
         return (*memo, self.dense_context(context())[items[: len(memo[1])]].astype(np.float64))
 
     def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
-        return all_finite(*memo)
+        return finite_limits(*memo)
 
     def check_ticket(self, ranking: Ranking) -> None:
         header = ranking.memo[0]

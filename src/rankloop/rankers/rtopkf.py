@@ -25,7 +25,7 @@ from rankloop.rankers.linear import (
     Schedule,
     Smoothing,
     WarmStart,
-    all_finite,
+    finite_limits,
     is_adaptive,
     read_papers_schedule,
     read_schedule,
@@ -217,7 +217,7 @@ class RTopKF(LinearRanker):
         return _GUESSES[one_of("control_variate", control_variate, tuple(_GUESSES))]
 
     def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
-        return all_finite(*memo)
+        return finite_limits(*memo)
 
     def check_ticket(self, ranking: Ranking) -> None:
         header, n = ranking.memo[0], len(ranking.items)
