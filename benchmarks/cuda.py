@@ -183,6 +183,27 @@ def time_pair(name: str, runs: int, seconds: float) -> dict[str, Any]:
     return row | {"core_rounds_per_s": (run.t - before) / (time.perf_counter() - begun)}
 
 
+def time_call(name: str, runs: int, rounds: int) -> dict[str, Any]:
+    """Seconds of whole calls of `play_many`, on the GPU and on all cores of the same machine."""
+
+    def pair() -> tuple[Any, Any]:
+        ranker, environment = PAIRS[name]
+        return ranker(), environment()
+
+    row: dict[str, Any] = {"pair": name, "call_runs": runs, "call_rounds": rounds}
+    traces = {}
+    for executor in ("cuda", "threads"):
+        begun = time.perf_counter()
+        traces[executor] = simulation.play_many(
+            pair, rounds=rounds, seeds=range(runs), points=10, executor=executor, progress=False
+        )
+        row[f"{executor}_s"] = time.perf_counter() - begun
+    row["same"] = all(
+        one.regret.tobytes() == other.regret.tobytes() for one, other in zip(*traces.values(), strict=True)
+    )
+    return row
+
+
 def main() -> None:
     """Compile, compare and time; print a table, and write the rows to a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cuda", description=__doc__)
@@ -200,31 +221,33 @@ def main() -> None:
     if asked.list:
         print("\n".join(PAIRS))
         return
-    rows: dict[str, dict[str, Any]] = {name: {} for name in names}
+    rows: dict[str, dict[str, Any]] = {name: {"pair": name} for name in names}
+
+    def keep(name: str, get: Callable[[], dict[str, Any]]) -> None:
+        try:
+            rows[name] |= get()
+        except Exception as error:  # one pair that fails says so, and the others go on
+            rows[name]["error"] = f"{type(error).__name__}: {str(error)[-600:]}"
+        print(json.dumps(rows[name]), flush=True)
+        if asked.json is not None:
+            about = {
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+                "date": time.strftime("%Y-%m-%d"),
+            }
+            asked.json.write_text(json.dumps({"about": about, "rows": list(rows.values())}, indent=1) + "\n")
+
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-        steps = (compile_pair,) if asked.compile else (compile_pair, check_bytes)
-        for step in steps:
-            futures = {name: pool.submit(step, name) for name in names}
-            for name, future in futures.items():
-                try:
-                    rows[name] |= future.result()
-                except Exception as error:  # one pair that fails says so, and the others go on
-                    rows[name] |= {"pair": name, "error": f"{type(error).__name__}: {str(error)[-600:]}"}
-                print(rows[name], flush=True)
+        step = compile_pair if asked.compile else check_bytes
+        futures = {name: pool.submit(step, name) for name in names}
+        for name, future in futures.items():
+            keep(name, future.result)
     if not asked.compile:
         for name in names:
-            try:
-                rows[name] |= time_pair(name, asked.runs, asked.seconds)
-            except Exception as error:
-                rows[name] |= {"error": f"{type(error).__name__}: {str(error)[-600:]}"}
-            print(rows[name], flush=True)
-    if asked.json is not None:
-        about = {
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "date": time.strftime("%Y-%m-%d"),
-        }
-        asked.json.write_text(json.dumps({"about": about, "rows": list(rows.values())}, indent=1) + "\n")
+            keep(name, partial(time_pair, name, asked.runs, asked.seconds))
+        for name in ("RTop1F", "PBMTS", "FTRLPBM"):
+            if name in names:
+                keep(name, partial(time_call, name, 4_096, 20_000))
 
 
 if __name__ == "__main__":
