@@ -24,8 +24,8 @@ COLUMNS = ("rounds", "value", "total", "regret", "explored")
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "Device", cuda_stand_in.Device)
+def gpu(monkeypatch: pytest.MonkeyPatch) -> cuda_stand_in.Driver:
+    return cuda_stand_in.installed(monkeypatch)
 
 
 def halves() -> Any:
@@ -40,11 +40,36 @@ def same(one: Any, other: Any) -> bool:
     return all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in COLUMNS)
 
 
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", benchmark.PAIRS)
-def test_bytes_are_those_of_play(name: str) -> None:
+def test_bytes_are_those_of_play(name: str, gpu: cuda_stand_in.Driver) -> None:
     """Traces and the whole state of both sides, of runs that are played in pieces."""
     assert benchmark.check_bytes(name, runs=2, rounds=ROUNDS)["differing"] == []
+    assert gpu.launches > 1
+    assert not gpu.held
+
+
+def test_an_error_of_the_driver_is_told_and_leaves_no_memory(gpu: cuda_stand_in.Driver) -> None:
+    gpu.cuCtxSynchronize = lambda: (700,)
+    with pytest.raises(RuntimeError, match=r"^cuCtxSynchronize: out of order$"):
+        simulation.play_many(lambda: (one(), halves()), rounds=2, seeds=[1], executor="cuda")
+    assert not gpu.held
+
+
+def test_ctrl_c_ends_it_between_two_pieces(gpu: cuda_stand_in.Driver) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    gpu.cuCtxSynchronize = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        simulation.play_many(lambda: (one(), halves()), rounds=2, seeds=[1], executor="cuda")
+    assert not gpu.held
+
+
+def test_too_little_memory_for_the_threads_is_told_before_the_launch(gpu: cuda_stand_in.Driver) -> None:
+    gpu.free = 5 << 10
+    with pytest.raises(MemoryError, match="the GPU has 0 MiB free, its threads need"):
+        simulation.play_many(lambda: (one(), halves()), rounds=2, seeds=[1], executor="cuda")
+    assert gpu.launches == 0
 
 
 def test_words_are_those_of_numpy() -> None:

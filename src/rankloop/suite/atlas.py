@@ -92,9 +92,9 @@ class _Part(NamedTuple):
 
     def runs(self) -> list[Run]:
         world = World("", "", "", lambda rounds: self.cell.make())
+        ranker, users = self.entry.make(world, rounds=self.rounds), self.cell.make()
         return [
-            begin(self.entry.make(world, rounds=self.rounds), self.cell.make(), self.rounds, seed, 1, None)
-            for seed in range(self.seeds)
+            begin(ranker.clone(), users.clone(), self.rounds, seed, 1, None) for seed in range(self.seeds)
         ]
 
     def rows(self, traces: list[Trace]) -> pl.DataFrame:
