@@ -233,7 +233,7 @@ class Program:
         """The code for GPUs of capability `cc`, and the loop's name in it; compiled once, and then found on disk."""
         compiler = Path(kernels.__file__).parent / "cuda_compiler.py"
         digest = hashlib.sha256(compiler.read_bytes())
-        digest.update(f"{fingerprint()} {cc} {self.kind} {self.source}".encode())
+        digest.update(f"{fingerprint()} {cc} {self.kind[:5]} {self.arguments} {self.source}".encode())
         place = os.environ.get("NUMBA_CACHE_DIR") or compiler.parent / "__pycache__"
         file = Path(place) / f"kernels-gpu-{fingerprint()}" / f"{digest.hexdigest()[:32]}.ptx"
         with suppress(OSError):
