@@ -51,14 +51,14 @@ BUDGETS = [
     Budget(10_940, 10_200, "rankers"),
     Budget(7_085, 5_900, "kernels"),  # kernels for GPUs: 110
     Budget(5_970, 6_200, "feedback measures.py surrogates environments"),
-    Budget(3_710, 2_400, "simulation"),  # runs on a GPU: 550
+    Budget(3_700, 2_400, "simulation"),  # runs on a GPU: 540
     Budget(4_035, 3_500, "games"),
     Budget(3_045, 2_700, "data"),
     Budget(3_520, 3_200, "logs"),
     Budget(335, 420, "checks.py"),
-    Budget(2_320, 1_900, "suite advice claims"),  # the atlas: 320
+    Budget(2_335, 1_900, "suite advice claims"),  # the atlas: 330
     Budget(7_510, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
-    Budget(3_990, 2_800, "cli"),  # `rankloop atlas`: 60
+    Budget(3_985, 2_800, "cli"),  # `rankloop atlas`: 55
     Budget(16_785, 15_500, "serving"),
 ]
 

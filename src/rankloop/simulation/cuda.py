@@ -8,13 +8,17 @@ the CPU, from the state that the environment had at each recorded round.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import importlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -367,17 +371,9 @@ class Device:
             raise RuntimeError(
                 f'executor="cuda" needs a GPU of NVIDIA\'s and its driver, beside "rankloop[cuda]": {error}'
             ) from None
-        ask = self._driver.CUdevice_attribute
-        major, minor, processors, threads = (
-            self._call("cuDeviceGetAttribute", getattr(ask, f"CU_DEVICE_ATTRIBUTE_{name}"), device)
-            for name in (
-                "COMPUTE_CAPABILITY_MAJOR",
-                "COMPUTE_CAPABILITY_MINOR",
-                "MULTIPROCESSOR_COUNT",
-                "MAX_THREADS_PER_MULTIPROCESSOR",
-            )
-        )
-        self.cc, self.threads = (major, minor), processors * threads
+        ask = partial(self._ask, "cuDeviceGetAttribute", "CUdevice_attribute.CU_DEVICE_ATTRIBUTE", device)
+        self.cc = ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")
+        self.threads = ask("MULTIPROCESSOR_COUNT") * ask("MAX_THREADS_PER_MULTIPROCESSOR")
         self._loaded: dict[str, Any] = {}  # by the code
 
     def _call(self, name: str, *arguments: Any) -> Any:
@@ -404,7 +400,10 @@ class Device:
             while left:
                 begun = time.perf_counter()
                 arguments[0] = piece = min(piece, left)
-                self._launch(function, n, arguments)
+                numbers = tuple(arguments), (ctypes.c_int64,) * len(arguments)
+                blocks = -(-n // THREADS)
+                self._call("cuLaunchKernel", function, blocks, 1, 1, THREADS, 1, 1, 0, 0, numbers, 0)
+                self._call("cuCtxSynchronize")
                 left -= piece
                 show(piece * n)
                 spent = time.perf_counter() - begun
@@ -415,12 +414,6 @@ class Device:
         finally:
             for address in addresses:
                 self._driver.cuMemFree(address)
-
-    def _launch(self, function: Any, n: int, arguments: list[int]) -> None:
-        kinds = (importlib.import_module("ctypes").c_int64,) * len(arguments)
-        values = tuple(arguments), kinds
-        self._call("cuLaunchKernel", function, -(-n // THREADS), 1, 1, THREADS, 1, 1, 0, 0, values, 0)
-        self._call("cuCtxSynchronize")
 
     def loaded(self, program: Program) -> Any:
         """The loop of a program on the GPU; MemoryError where its threads need more than there is."""
@@ -438,8 +431,10 @@ class Device:
 
     def asks(self, function: Any, what: str) -> int:
         """What a loaded function needs of each thread: "LOCAL_SIZE_BYTES", or "NUM_REGS", its registers."""
-        attribute = getattr(self._driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{what}")
-        return int(self._call("cuFuncGetAttribute", attribute, function))
+        return self._ask("cuFuncGetAttribute", "CUfunction_attribute.CU_FUNC_ATTRIBUTE", function, what)
+
+    def _ask(self, name: str, kind: str, of: Any, what: str) -> int:
+        return int(self._call(name, attrgetter(f"{kind}_{what}")(self._driver), of))
 
 
 def played(runs: Sequence[Run], show: Callable[[int], None] = lambda rounds: None) -> Iterator[list[Run]]:
@@ -469,11 +464,11 @@ def played(runs: Sequence[Run], show: Callable[[int], None] = lambda rounds: Non
 
 def _parts(program: Program, runs: list[Run]) -> Iterator[list[Run]]:
     """As many runs at a time as their arrays leave room for."""
-    sizes = [leaf.dtype.itemsize * int(np.prod(leaf.shape, dtype=np.int64)) for leaf in program.kept]
-    points = len(runs[0].record)
-    each = points * (24 + sum(sizes)) + sum(
-        leaf.dtype.itemsize * int(np.prod(leaf.shape, dtype=np.int64)) for leaf in program.state.leaves
-    )
+
+    def size(parts: list[Leaf]) -> int:
+        return sum(part.dtype.itemsize * math.prod(part.shape) for part in parts)
+
+    each = size(program.state.leaves) + len(runs[0].record) * (24 + size(program.kept))
     at_once = max(1, _MOST_BYTES // each)
     for first in range(0, len(runs), at_once):
         yield runs[first : first + at_once]
