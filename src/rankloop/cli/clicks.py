@@ -270,6 +270,10 @@ def evaluate(
         str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
+    shape: Annotated[
+        str | None,
+        Option("--format", help="Of the log: jsonl, csv, parquet or ubi.", show_default="recognised"),
+    ] = None,
     columns: ColumnsOption = None,
     first_position: FirstPosition = 1,
     explore: Annotated[
@@ -305,12 +309,12 @@ def evaluate(
     from rankloop.arguments import one_of
     from rankloop.logs.off_policy import ESTIMATORS
 
-    if not log.is_file():
+    if not log.exists():
         raise ValueError(f"there is no file {log}")
     one_of("estimator", estimator, ESTIMATORS)
     try:
         named = named_columns(columns or ())
-        lists = data.read_logged_lists(log, columns=named, first_position=first_position)
+        lists = data.read_logged_lists(log, format=shape, columns=named, first_position=first_position)
     except ValueError as error:
         raise ValueError(in_options(error)) from error
     answers = [Answer("as logged", logs.on_policy(lists, confidence=confidence), "")]
