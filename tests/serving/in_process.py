@@ -35,7 +35,8 @@ async def ask(
         "headers": [(name.encode(), value.encode()) for name, value in said.items()],
     }
 
-    given = iter([{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}])
+    raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    given = iter([{"type": "http.request", "body": raw}])
 
     async def receive() -> Any:
         assert not unread, "a body was read"

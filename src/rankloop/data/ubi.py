@@ -3,8 +3,8 @@
 A document carries no version, so it is read by its shape. It is checked by the published schema with two corrections:
 `action_name` and `object_id_type` are there "one of" some words and any string, which refuses those words themselves;
 here they are any string. Beyond the schema these are accepted: null for what is missing, an empty position, `x` and `y`
-without `xy`, `ordinal` beside `xy` or as `{"index": 3}`, `rank` for the ordinal, times since 1970, the camelCase of Data
-Prepper, `_source` around a document, and the older names of the hit ids.
+without `xy`, `ordinal` beside `xy` or as `{"index": 3}`, `rank` for the ordinal, times since 1970, the camelCase of
+Data Prepper, `_source` around a document, and the older names of the hit ids.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from rankloop.serving import ubi
 from rankloop.serving.admission import Forbidden, RequestError
 from rankloop.serving.api import ErrorAnswer, ErrorBody
 from rankloop.serving.auth import Access, Guard, Permission
@@ -61,6 +62,7 @@ class App:
             Route("/v1/stream", self._stream),
             Route("/v1/rankers/{name}/export", self._export),
             Route("/v1/rankers/{name}/webhooks/{hook}", self._webhook, methods=["POST"]),
+            *[Route(path, self._ubi, methods=["POST"]) for path in ubi.PATHS],
             Route("/livez", self._livez),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
@@ -143,6 +145,27 @@ class App:
             headers, request.receive, limits.webhook_bytes, seconds=limits.body_seconds
         )
         answer = await self.webhooks.take(self.engine, hook, secret, signature, body)
+        return Response(msgspec.json.encode(answer), media_type="application/json")
+
+    async def _ubi(self, request: Request) -> Response:
+        scope, limits = request.scope, self.engine.limits
+        headers, named = endpoints.headers_of(scope), request.query_params.get("ranker")
+        caller = self._guard.check(headers, "events", peer=endpoints.peer_of(scope), ranker=named)
+        endpoints.check_name(named)
+        body = await endpoints.receive_body(
+            headers, request.receive, limits.body_bytes, seconds=limits.body_seconds
+        )
+        lines, single = ubi.read_lines(endpoints.form_of(headers).sent, body, limits)
+        self._guard.charge(caller, len(lines) - 1)
+        own = tuple(name for name in caller.rankers if not name.endswith("*"))
+        route = ubi.Route(named, own, lambda name: caller.check("events", name))
+        try:
+            async with asyncio.timeout(limits.store_seconds):
+                answer = await ubi.take(self.engine, lines, route, single=single)
+        except Exception as error:
+            return await _request_error(
+                request, endpoints.as_request_error(error, f"POST {request.url.path}")
+            )
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
