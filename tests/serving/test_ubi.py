@@ -73,10 +73,10 @@ def test_the_list_of_another_system_and_its_clicks_are_learnt_once() -> None:
             fold = engine.rankers["shop"].fold
             assert (fold.counts.decisions, fold.rounds) == (1, 1)
             assert fold.state_hash() != before
-            status, told = await ask(app, "GET", "/v1/rankers/shop/decisions/s1")
-            assert (status, told["propensities"], told["shown_by"]) == (200, None, "baseline")
+            _, told = await ask(app, "GET", "/v1/rankers/shop/decisions/s1")
+            assert (told["propensities"], told["shown_by"]) == (None, "baseline")
             assert told["context"] == {"user_query": "calm"}
-            status, told = await ask(app, "GET", "/v1/rankers/shop/explain/s1")
+            _, told = await ask(app, "GET", "/v1/rankers/shop/explain/s1")
             assert {one["reason"] for one in told["items"]} == {"baseline"}
             await adds_up(engine, "shop")
 
@@ -94,7 +94,9 @@ def test_events_on_a_list_of_the_ranker_itself_are_feedback_on_it() -> None:
             own = search("d1", None)
             seen = [event("impression", item, "d1", i) for i, item in enumerate(shown.items[:2])]
             click = event(item=shown.items[1], query_id="d1", ordinal=1)
-            said = await post(app, "/v1/ubi/events", [own, *seen, click, click, event("share", query_id="d1")])
+            said = await post(
+                app, "/v1/ubi/events", [own, *seen, click, click, event("share", query_id="d1")]
+            )
             assert said == [
                 (200, "noop"),
                 (201, "created"),
@@ -107,7 +109,7 @@ def test_events_on_a_list_of_the_ranker_itself_are_feedback_on_it() -> None:
             (found,) = await learnt(engine)
             assert found[1][1] == 1.0
             assert sum(found[1]) == 1.0
-            status, told = await ask(app, "GET", "/v1/rankers/shop/decisions/d1")
+            _, told = await ask(app, "GET", "/v1/rankers/shop/decisions/d1")
             assert (told["activated"], told["shown_by"]) == (True, "ranker")
             await adds_up(engine, "shop")
 
@@ -133,7 +135,7 @@ def test_impressions_make_the_list_where_no_ids_came(first: int) -> None:
             assert engine.rankers["shop"].fold.waiting.n == 0
             await gathered(engine, clock)
             assert await learnt(engine) == [(shown, [0.0, 0.0, 1.0])]
-            status, told = await ask(app, "GET", "/v1/rankers/shop/decisions/s1")
+            _, told = await ask(app, "GET", "/v1/rankers/shop/decisions/s1")
             assert (told["activated"], told["context"]) == (True, {"user_query": "calm"})
             await adds_up(engine, "shop")
 
@@ -182,7 +184,7 @@ def test_what_cannot_be_joined_becomes_a_counted_dead_letter() -> None:
             await rank(engine, name="shop", items=ITEMS)
             fold = engine.rankers["shop"].fold
             assert (fold.counts.dead, fold.waiting.n, fold.counts.decisions) == (6, 0, 1)
-            status, told = await ask(app, "GET", "/v1/rankers/shop/dead-letters")
+            _, told = await ask(app, "GET", "/v1/rankers/shop/dead-letters")
             assert told["total"] == 6
             assert {(one["decision"], one["why"]) for one in told["newest"]} == {
                 ("gone", "no list of this search has it"),
@@ -276,7 +278,9 @@ def test_a_document_by_itself_is_answered_with_its_own_status() -> None:
         async with running() as engine:
             app = App(engine)
             await create(engine, **FEATURES)
-            said = await post(app, "/v1/ubi/queries", search(application="anything"))  # there is one ranker only
+            said = await post(
+                app, "/v1/ubi/queries", search(application="anything")
+            )  # there is one ranker only
             assert said == [(201, "created")]
             await create(engine, "unwind")
             for document, status, field in (
@@ -290,7 +294,9 @@ def test_a_document_by_itself_is_answered_with_its_own_status() -> None:
                 assert (await post(app, "/v1/ubi/events", document))[::2] == (status, field), document
             said = await post(app, "/v1/ubi/events?ranker=other", event())
             assert said == (404, "not_found", None)
-            assert await post(app, "/v1/ubi/events?ranker=shop", event(application=None)) == [(201, "created")]
+            assert await post(app, "/v1/ubi/events?ranker=shop", event(application=None)) == [
+                (201, "created")
+            ]
             assert (await post(app, "/v1/ubi/events", event(application=None)))[0] == 404
 
     play(story)
@@ -343,7 +349,9 @@ def test_rankers_with_items_take_lists_of_their_items() -> None:
             app = App(engine)
             await create(engine, "shop", algorithm="FTRLPBM", items=ITEMS, parameters={"n_positions": 2})
             await create(engine, "grab", algorithm="GRAB", items=ITEMS, parameters={"n_positions": 2})
-            assert await post(app, "/ubi_queries", [search(), search("s2", ["tea"]), search("s3", ["golf", "tea"])]) == [
+            assert await post(
+                app, "/ubi_queries", [search(), search("s2", ["tea"]), search("s3", ["golf", "tea"])]
+            ) == [
                 (201, "created"),
                 (422, "error"),
                 (422, "error"),
@@ -366,7 +374,9 @@ def test_a_key_for_events_reports_for_its_rankers_and_ranks_nothing() -> None:
             key = await make_key(engine.store, role="events", at=1, rankers=["shop"])
             reader = await make_key(engine.store, role="reader", at=1)
             await app.access.refresh(engine.store)
-            assert await post(app, "/ubi_queries", [search(application="anything")], key=key) == [(201, "created")]
+            assert await post(app, "/ubi_queries", [search(application="anything")], key=key) == [
+                (201, "created")
+            ]
             assert await post(app, "/ubi_events", [event()], key=key) == [(201, "created")]
             assert (await post(app, "/ubi_events?ranker=unwind", [event()], key=key))[0] == 403
             assert (await post(app, "/ubi_events", [event()], key=reader))[0] == 403

@@ -91,6 +91,16 @@ class ServeOptions:
             show_default=False,
         ),
     ] = None
+    origins: Annotated[
+        list[str] | None,
+        service_option(
+            "origins",
+            "An origin whose pages may call the service, such as https://shop.example; repeatable.",
+            "--allow-origin",
+            metavar="ORIGIN",
+            show_default="its own page only",
+        ),
+    ] = None
     seconds: Annotated[float | None, Option(help="Stop after that long.", show_default="never")] = None
     log_format: Annotated[
         LogFormat,
@@ -156,6 +166,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             limits=limits,
             retention=None if options.memory else retention,
             webhooks=options.webhooks,
+            origins=options.origins or (),
         )
     kept = "" if options.memory else "; everything that it acknowledged is kept"
     tell(f"rankloop stopped{kept}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from importlib import resources
 from typing import Any
 
@@ -40,13 +40,13 @@ _PREFIX = "/v1/rankers/"
 class App:
     """An ASGI application on an engine. Starting it opens the engine, stopping it closes it."""
 
-    def __init__(self, engine: Engine, *, host: str = "127.0.0.1") -> None:
+    def __init__(self, engine: Engine, *, host: str = "127.0.0.1", origins: Collection[str] = ()) -> None:
         self.engine = engine
         self.access = Access()
         self.broadcast = Broadcast(engine)
         self.webhooks = Webhooks()
         rate = engine.limits.requests_per_second
-        self._guard = Guard(self.access, host=host, requests_per_second=rate)
+        self._guard = Guard(self.access, host=host, requests_per_second=rate, origins=origins)
         self._description = msgspec.json.encode(endpoints.describe())
         routes: list[BaseRoute] = []
         self._about_one: dict[str, endpoints.EndpointApp] = {}  # what a POST about one ranker does
@@ -78,6 +78,14 @@ class App:
     async def __call__(
         self, scope: endpoints.Scope, receive: endpoints.Receive, send: endpoints.Send
     ) -> None:
+        if scope["type"] == "http" and self._guard.origins:
+            headers = dict(scope["headers"])
+            if (origin := headers.get(b"origin", b"")) in self._guard.origins:
+                send = _allowing(send, origin)
+                if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+                    await send({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
+                    await send({"type": "http.response.body", "body": b""})
+                    return
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(_PREFIX):
             name, _, action = scope["path"][len(_PREFIX) :].partition("/")
             endpoint = self._about_one.get(action)
@@ -202,6 +210,29 @@ class App:
 
     async def _openapi(self, request: Request) -> Response:
         return Response(self._description, media_type="application/json")
+
+
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type"),
+    (b"access-control-max-age", b"7200"),
+]
+
+
+def _allowing(send: endpoints.Send, origin: bytes) -> endpoints.Send:
+    """The same, telling the browser that pages of this origin may read the answer."""
+    told = [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"retry-after"),
+        (b"vary", b"origin"),
+    ]
+
+    async def send_on(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = message | {"headers": [*message["headers"], *told]}
+        await send(message)
+
+    return send_on
 
 
 async def _after(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
