@@ -168,18 +168,10 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class UbiOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename={"event_id": "_id"}):
-    """What became of a document of UBI: a status as of HTTP, a word, and where it was refused, why.
+    """What became of a document of UBI, with the ID of its event or search, and where it was refused, why.
 
-    Parameters
-    ----------
-    event_id : str
-        The ID of its event or search.
-    status : int
-        201 for what is in the log, 202 for what waits for its list, 200 for what changed nothing.
-    result : str
-        "created", "parked", "duplicate", "late", "unknown", "conflict", "noop" or "error".
-    error : dict of str to str or None, optional
-        Its code, as "type", and a sentence, as "reason".
+    status: 201 for what is in the log, 202 for what waits for its list, 200 for what changed nothing; else an error.
+    result: "created", "parked", "duplicate", "late", "unknown", "conflict", "noop" or "error".
     """
 
     event_id: str
@@ -189,15 +181,7 @@ class UbiOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename={"event
 
 
 class UbiAnswer(msgspec.Struct, frozen=True):
-    """What became of the documents of UBI in a request, each under its action, in their order.
-
-    Parameters
-    ----------
-    errors : bool
-        Whether one was refused.
-    items : list of dict of str to UbiOutcome
-        The outcomes.
-    """
+    """What became of the documents of UBI in a request, each under its action, in their order; were any refused?"""
 
     errors: bool
     items: list[dict[str, UbiOutcome]]

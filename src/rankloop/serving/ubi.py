@@ -70,8 +70,6 @@ class Line(NamedTuple):
 def read_lines(kind: bytes, body: bytes, limits: Limits) -> tuple[list[Line], bool]:
     r"""The documents of a body, and whether it is one by itself: one, an array, or lines with or without actions.
 
-    Examples
-    --------
     >>> lines, single = read_lines(b"text/plain", b'{"index": {}}\n{"user_query": "tea"}\n', Limits())
     >>> lines, single
     ([Line(action='index', document={'user_query': 'tea'}, error=None)], False)
