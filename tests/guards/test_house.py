@@ -54,11 +54,11 @@ BUDGETS = [
     Budget(3_160, 2_400, "simulation"),
     Budget(4_035, 3_500, "games"),
     Budget(3_380, 2_700, "data"),  # documents of UBI: 335
-    Budget(3_520, 3_200, "logs"),
+    Budget(3_700, 3_200, "logs"),  # judgments: 180
     Budget(335, 420, "checks.py"),
     Budget(2_000, 1_900, "suite advice claims"),
     Budget(7_510, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
-    Budget(3_945, 2_800, "cli"),  # origins and formats: 15
+    Budget(4_015, 2_800, "cli"),  # origins, formats and judgments: 85
     Budget(17_405, 15_500, "serving"),  # UBI and pages of allowed origins: 620
 ]
 

@@ -181,7 +181,7 @@ class UbiOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename={"event
 
 
 class UbiAnswer(msgspec.Struct, frozen=True):
-    """What became of the documents of UBI in a request, each under its action, in their order; were any refused?"""
+    """What became of the documents of UBI in a request, each under its action, in their order. errors: any refused."""
 
     errors: bool
     items: list[dict[str, UbiOutcome]]
