@@ -55,5 +55,5 @@ async def ask_with_headers(
     await app(scope, receive, send)
     told = b"".join(one.get("body", b"") for one in sent[1:])
     answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    is_json = "json" in answered.get("content-type", "")
+    is_json = "/json" in answered.get("content-type", "")
     return sent[0]["status"], json.loads(told) if is_json else told.decode(), answered

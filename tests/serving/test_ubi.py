@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rankloop import data
+from rankloop.data.ubi import Event, Query, is_action, read_document
 from rankloop.serving.admission import Limits, Malformed, TooLarge, Unsupported
+from rankloop.serving.api import FeedbackRequest
 from rankloop.serving.auth import make_key
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
-from rankloop.serving.log.export import answered_lists
+from rankloop.serving.log.export import answered_lists, export_ubi
 from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.ubi import read_lines
 from tests.serving.in_process import ask
@@ -383,5 +387,56 @@ def test_a_key_for_events_reports_for_its_rankers_and_ranks_nothing() -> None:
             assert (await post(app, "/ubi_events", [event()]))[0] == 401
             assert (await ask(app, "POST", "/v1/rankers/shop/rank", {}, key=key))[0] == 403
             assert (await ask(app, "GET", "/v1/rankers/shop", key=key))[0] == 403
+
+    play(story)
+
+
+def test_what_is_written_out_is_ubi_with_propensities(tmp_path: Path) -> None:
+    async def story() -> None:
+        clock = Clock(1_717_200_000.0)
+        async with running(clock=clock) as engine:
+            app = App(engine)
+            await create(engine, "shop", algorithm="FTRLPBM", items=ITEMS, parameters={"n_positions": 3})
+            await create(engine, "copy", algorithm="FTRLPBM", items=ITEMS, parameters={"n_positions": 3})
+            for i in range(4):
+                shown = await rank(engine, f"d{i}", name="shop", context={"user_query": "calm"})
+                clock.seconds += 2
+                told = FeedbackRequest(f"d{i}", clicked=shown.items[: i % 2])
+                await engine.feedback("shop", [told])
+            await post(app, "/ubi_queries?ranker=shop", search("foreign"))
+            await post(app, "/ubi_events?ranker=shop", event(item="tea", query_id="foreign"))
+            await gathered(engine, clock)
+            path = tmp_path / "shop.ndjson"
+            assert await export_ubi(engine.store, "shop", path) == 5
+            documents = [json.loads(line) for line in path.read_text().splitlines()]
+            assert [is_action(one) for one in documents] == [True, False] * (len(documents) // 2)
+            read = [read_document(one) for one in documents[1::2]]  # each as the schema wants it
+            searches = {one.query_id: one for one in read if isinstance(one, Query)}
+            assert searches["foreign"].propensities is None
+            for i in range(4):
+                one = searches[f"d{i}"]
+                listed = await ask(app, "GET", f"/v1/rankers/shop/decisions/d{i}")
+                assert list(one.propensities or ()) == listed[1]["propensities"]
+                assert (list(one.shown), one.user_query, one.application) == (
+                    listed[1]["items"],
+                    "calm",
+                    "shop",
+                )
+            clicks = [one for one in read if isinstance(one, Event) and one.action == "click"]
+            assert [(one.query_id, one.ordinal) for one in clicks] == [("d1", 0), ("d3", 0), ("foreign", 0)]
+            assert clicks[0].at == searches["d1"].at + 2_000  # type: ignore[operator]
+            assert (await ask(app, "GET", "/v1/rankers/shop/export?format=ubi"))[1] == path.read_text()
+            # Another ranker takes it in, as what another system ordered; so does whoever reads the file.
+            said = await post(
+                app, "/_bulk?ranker=copy", path.read_bytes(), headers={"content-type": "text/plain"}
+            )
+            assert {status for status, _ in said} == {200, 201}
+            assert engine.rankers["copy"].fold.counts.decisions == 5
+            lists = data.read_logged_lists(path)
+            assert (lists.n_rows, lists.clicks.sum()) == (4, 2)
+            assert lists.propensities is not None
+            assert data.read_sessions(path).n_rows == 5
+            with pytest.raises(ValueError, match="there is no folder"):
+                await export_ubi(engine.store, "shop", tmp_path / "no" / "x")
 
     play(story)
