@@ -110,7 +110,7 @@ def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
     assert f"{lines}: 150 lists" in said
     assert pl.read_parquet(unwind)["decision"].n_unique() == 150
     assert data.read_logged_lists(lines).n_rows == 150
-    assert "--parquet or --ubi" in call("export", "unwind", "--data", folder, code=1).output
+    assert "--parquet or --ubi" in refused("export", "unwind", "--data", folder)
 
 
 def test_another_ranker_on_the_log(folder: Path) -> None:
