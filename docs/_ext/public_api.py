@@ -36,6 +36,7 @@ MODULES = [
     ("Contracts", "rankloop.base", False),
     ("What a service asks of a ranker", "rankloop.servable", False),
     ("Rows of features", "rankloop.features", False),
+    ("Models for search engines", "rankloop.export_model", False),
     ("Reading arguments", "rankloop.arguments", False),
     ("Compiled rankers and environments", "rankloop.compiled", False),
     ("Checks", "rankloop.checks", False),
