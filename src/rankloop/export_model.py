@@ -12,7 +12,7 @@ from rankloop.arguments import numbers
 
 Scale = Mapping[str, float]
 # What the engines call a scale of features, its two numbers, and the class that does it in Solr.
-_SCALES = {
+_SCALES: dict[tuple[str, ...], tuple[str, str, tuple[str, str]]] = {
     ("mean", "standard_deviation"): ("standard", "StandardNormalizer", ("avg", "std")),
     ("minimum", "maximum"): ("min_max", "MinMaxNormalizer", ("min", "max")),
 }
