@@ -22,6 +22,7 @@ from rankloop.serving.auth import checked_origins, is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
+from rankloop.serving.rerank import load_extractor
 from rankloop.serving.retention import Retention, Trimming
 from rankloop.serving.simulated_users import come_and_go, rehearse
 from rankloop.serving.stores.contract import Store, StoreError
@@ -44,6 +45,7 @@ def run(
     retention: Retention | None = None,
     webhooks: Path | None = None,
     origins: Collection[str] = (),
+    extractor: str | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
@@ -51,6 +53,7 @@ def run(
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
     origins: of the pages of others that may use the service.
+    extractor: the function package.module:function that finds features of documents to rerank.
     """
     checked_origins(origins)
     whole("snapshot_every", snapshot_every, at_least=1)
@@ -58,8 +61,10 @@ def run(
         raise ValueError(f"port must be between 0 and 65535, got {port}")
     if people and jit.MODE == "numba":
         asyncio.run(rehearse())
+    found = None if extractor is None else load_extractor(extractor)
     listening = _listen(host, port, or_any=people)
     engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
+    engine.extractor = found
     if retention is not None:
         engine.housekeeping.trimming = Trimming(engine, retention)
     try:
