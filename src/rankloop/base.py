@@ -397,6 +397,7 @@ class Ranker(Constructed, Servable, abc.ABC):
     takes_sparse: ClassVar[bool] = (
         False  # whether the features of a request may be sparse, `features.SparseRows`
     )
+    takes_queries: ClassVar[bool] = False  # whether a request is a query's documents, `features.QueryRows`
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
     informed: bool = False  # whether its arguments give the order to begin with; otherwise as numbered
     portable: ClassVar[bool] = True  # whether its state has the same bytes on every machine
@@ -534,6 +535,7 @@ class Environment(Constructed, abc.ABC):
     )
     n_features: int | None = None  # of an item, where requests bring lists of their own
     sparse: bool = False  # whether those features come as `features.SparseRows`
+    names_queries: bool = False  # whether requests say which query and documents they are about
     n_shown: int | None = None  # how many positions of such a list users see; None for all
     max_grade: int  # the largest relevance that `respond` gives
     reacts: ClassVar[bool] = False  # whether `respond` remembers what was shown; else only `arrive` moves on
