@@ -397,7 +397,6 @@ class Ranker(Constructed, Servable, abc.ABC):
     takes_sparse: ClassVar[bool] = (
         False  # whether the features of a request may be sparse, `features.SparseRows`
     )
-    takes_queries: ClassVar[bool] = False  # whether a request is a query's documents, `features.QueryRows`
     max_grade: int | None = None  # the largest relevance that it was built for, where that matters
     informed: bool = False  # whether its arguments give the order to begin with; otherwise as numbered
     portable: ClassVar[bool] = True  # whether its state has the same bytes on every machine

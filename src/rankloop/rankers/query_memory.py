@@ -454,7 +454,9 @@ class QueryMemory(LinearRanker):
             )
         items = np.ascontiguousarray(context.items)
         if items.dtype != np.int64 or items.ndim != 1 or not len(items):
-            raise ValueError(f"context.items must be keys of documents, at least one, got {context.items!r:.200}")
+            raise ValueError(
+                f"context.items must be keys of documents, at least one, got {context.items!r:.200}"
+            )
         if items.min() < 0:
             raise ValueError(f"context.items must be keys of documents, from 0, got {items.min()}")
         query = whole("context.query", context.query, at_least=0, at_most=2**63 - 1)
@@ -498,8 +500,8 @@ class QueryMemory(LinearRanker):
         self.learn(Ranking(order, None, self._written(features, order)), feedback)
 
     def ticket_limits(self, items: Ints, propensities: Floats, memo: Memo) -> list[Limits]:
-        m = len(memo[1][0])
-        return [(f"memo must be of {m} items", memo[0], m, m), *finite_limits(memo[2])]
+        m = float(len(memo[1][0]))
+        return [(f"memo must be of {m:g} items", memo[0], m, m), *finite_limits(memo[2])]
 
     def check_ticket(self, ranking: Ranking) -> None:
         if not (ranking.memo[1] & 1).all():

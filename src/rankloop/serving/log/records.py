@@ -245,6 +245,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     trial: Trial | None = None
     stored: ByReference | None = None
     rails: Rails | None = None
+    query: int | None = None  # the key of what was searched for
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
