@@ -118,7 +118,7 @@ def key_of(name: str | int, *, argument: str = "name") -> int:
     Examples
     --------
     >>> key_of(7), key_of("red shoes")
-    (7, 5339291762795869359)
+    (7, 6208880861533621621)
     """
     if isinstance(name, str):
         return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") >> 1

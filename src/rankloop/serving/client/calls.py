@@ -143,6 +143,7 @@ class ShownList(TypedDict):
     relevance: NotRequired[Sequence[float]]
     propensities: NotRequired[Sequence[float]]
     features: NotRequired[Sequence[Sequence[float]]]
+    query: NotRequired[str | int]
 
 
 def create(

@@ -331,7 +331,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     names: of the items. lists: lists x positions, places in `names` (int32), -1 behind the end of a list. values: what
     came back (uint8 for clicks, else float64). propensities (float64) and features (float32, lists x positions x
     features) where known.
-    learnt: a state instead, with form "state".
+    learnt: a state instead, with form "state". queries: the keys of what was searched for, by list (int64).
     """
 
     history: str
@@ -345,6 +345,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     propensities: Packed | None = None
     features: Packed | None = None
     learnt: bytes = b""
+    queries: Packed | None = None
 
 
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
