@@ -374,14 +374,18 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
 _LITTLE = sys.byteorder == "little"
 
 
+_ALWAYS = Decision.__struct_fields__.index("choice")  # fields of a decision that are written, whatever is in them
+
+
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.rails is None:
-        # As it was before there were guard rails, stored features, a baseline, and a choice.
-        n_left_out = 1
-        if body.stored is None:
-            n_left_out = 2 if body.trial is not None else 3 if body.choice is not None else 4
-        return _encode(msgspec.structs.astuple(body)[:-n_left_out])
+    if type(body) is Decision and body.query is None:
+        # As it was before there were queries, guard rails, stored features, a baseline, and a choice.
+        fields = msgspec.structs.astuple(body)
+        n = len(fields) - 1
+        while n > _ALWAYS and fields[n - 1] is None:
+            n -= 1
+        return _encode(fields[:n])
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))
     return _encode(body)
