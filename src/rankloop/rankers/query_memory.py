@@ -431,6 +431,7 @@ class QueryMemory(LinearRanker):
         self.feedback = TopClicks(m)
         start = read_start(warm_start, d)
         self.params = QueryMemoryParams(m, start)
+        self.informed = bool(start.any())
         reads = np.empty((2, m, 2))
         reads[CLICKED], reads[PASSED] = (1.0, 2.0), (9.0, 10.0)
         self.state = QueryMemoryState(
