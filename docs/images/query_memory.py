@@ -4,6 +4,7 @@
 page and says which claims hold; `docs/images/make.py query-memory.png` draws them. The claims were fixed before the run.
 """
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def values(ranker: Any, queries: QueryStream, *, known: bool) -> NDArray[np.floa
     if not (known and ranker.takes_queries):
         return queries.greedy_values(ranker.state.w)
     offsets, found = queries.params.offsets, []
-    for query, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for query, (start, stop) in enumerate(itertools.pairwise(offsets)):
         request = QueryRows(queries.params.features[start:stop], np.arange(start, stop), query)
         order = ranker.current(request)[: queries.params.cutoff]
         gains = queries.params.gains[start + order]

@@ -119,6 +119,8 @@ def test_a_query_is_part_of_the_request() -> None:
                 await rank(engine, "d", "shop", items=NAMES, features=ROWS, query="b")
             with pytest.raises(Conflict):
                 await rank(engine, "d", "shop", items=NAMES, features=ROWS, query=7)
+            with pytest.raises(RequestError, match="query is learnt from, and cannot be erased"):
+                await rank(engine, "e", "shop", items=NAMES, query="a", subject="user-4711")
             # Rankers that remember none take it along: the log of one may teach another.
             await create(engine, "plain", algorithm="PDGD", parameters={"n_features": 2})
             await create(engine, "fixed", items=NAMES)

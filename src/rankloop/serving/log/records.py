@@ -374,7 +374,9 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
 _LITTLE = sys.byteorder == "little"
 
 
-_ALWAYS = Decision.__struct_fields__.index("choice")  # fields of a decision that are written, whatever is in them
+_ALWAYS = Decision.__struct_fields__.index(
+    "choice"
+)  # fields of a decision that are written, whatever is in them
 
 
 def encode(body: msgspec.Struct) -> bytes:
