@@ -1,7 +1,7 @@
 """What QueryMemory and PDGD learn where queries repeat: by frequency of the query, and for queries never seen.
 
 `.venv/bin/python docs/images/query_memory.py` plays all runs, keeps them in query_memory.json, prints the table of the
-page and says which claims hold; `docs/images/make.py query-memory.png` draws them. The claims were fixed before the run.
+page and says which claims hold; `docs/images/make.py query-memory.png` draws them. Claims were fixed before the run.
 """
 
 import itertools
