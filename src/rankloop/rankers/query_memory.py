@@ -410,7 +410,7 @@ class QueryMemory(LinearRanker):
     array([1, 0])
     """
 
-    summary = "Observes clicks, remembers them by query, and learns weights for features for what it does not remember."
+    summary = "Observes clicks, remembers them by query, and ranks what is new by features."
     kernels = RankerKernels(rank, learn)
     params: QueryMemoryParams
     state: QueryMemoryState
