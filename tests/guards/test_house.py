@@ -49,7 +49,7 @@ BUDGETS = [
     Budget(470, 520, "compiled.py"),
     Budget(290, 330, "servable.py"),
     Budget(150, 200, "extras.py"),
-    Budget(11_490, 10_200, "rankers"),
+    Budget(11_790, 10_200, "rankers"),
     Budget(6_992, 5_900, "kernels"),
     Budget(6_030, 6_200, "feedback measures.py surrogates environments"),
     Budget(3_165, 2_400, "simulation"),
