@@ -45,7 +45,7 @@ BUDGETS = [
     Budget(160, 150, "__init__.py __main__.py"),
     Budget(585, 750, "base.py"),
     Budget(575, 450, "arguments.py features.py ranges.py"),
-    Budget(145, 135, "export_model.py"),
+    Budget(147, 135, "export_model.py"),
     Budget(470, 520, "compiled.py"),
     Budget(290, 330, "servable.py"),
     Budget(150, 200, "extras.py"),

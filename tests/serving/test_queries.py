@@ -10,11 +10,13 @@ import pytest
 from rankloop.features import key_of
 from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.engine import Engine
+from rankloop.serving.http.app import App
 from rankloop.serving.item_counts import item_table
 from rankloop.serving.log import records
 from rankloop.serving.log.export import replay
 from rankloop.serving.views import explain_answer
-from tests.serving.service import adds_up, answer, create, play, rank, running
+from tests.serving.in_process import ask
+from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 NAMES = ["boots", "heels", "sandals"]
 ROWS = [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
@@ -133,5 +135,32 @@ def test_a_query_is_part_of_the_request() -> None:
                 await adds_up(engine, name)
             found = await replay(engine.store, "plain", other="QueryMemory", parameters={"n_pairs": 64})
             assert found.rounds == 1
+
+    play(story)
+
+
+@pytest.mark.parametrize("d", [0, 2])
+def test_searches_of_another_system_teach_by_their_query(d: int) -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with running(clock=clock) as engine:
+            app = App(engine)
+            catalogue: dict[str, Any] = {"items": NAMES, "features": ROWS} if d else {}
+            await create(engine, "shop", **memory(parameters={"n_features": d, "n_pairs": 64}, **catalogue))
+            for i in range(20):
+                about = {"query_id": f"s{i}", "application": "shop", "timestamp": 1_717_200_000_000}
+                search = about | {"user_query": "beach", "query_response_hit_ids": NAMES}
+                clicked = {"object": {"object_id": "sandals"}, "position": {}}
+                click = about | {"action_name": "click", "event_attributes": clicked}
+                for path, body in (("/ubi_queries", search), ("/ubi_events", click)):
+                    status, _ = await ask(app, "POST", path, [body])
+                    assert status == 200
+            clock.seconds += 31.0
+            await engine.housekeeping.expire(engine.rankers["shop"])
+            ranker = engine.rankers["shop"].fold.ranker
+            rows = np.array(ROWS, np.float32)[:, :d]
+            assert engine.rankers["shop"].fold.rounds == 20
+            assert NAMES[ranker.current(ranker.as_request(rows, "beach", NAMES))[0]] == "sandals"
+            await adds_up(engine, "shop")
 
     play(story)
