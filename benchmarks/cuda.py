@@ -2,6 +2,7 @@
 
 First the bytes: values, totals, regrets, the share of exploration and the whole state of ranker and environment after
 short runs must be those of `play`. Then rounds per second of many runs at once, and of one run on one core.
+What it said on an H200 is in `benchmarks/cuda-h200.json`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ from rankloop import environments, feedback, rankers, simulation
 from rankloop.environments import users
 from rankloop.simulation import cuda
 from rankloop.simulation.play import begin
+from rankloop.simulation.trace import code_fingerprint
 
 HORIZON = 1_000_000
 BYTES_RUNS, BYTES_ROUNDS = 16, 2_000
@@ -222,6 +227,18 @@ def main() -> None:
         print("\n".join(PAIRS))
         return
     rows: dict[str, dict[str, Any]] = {name: {"pair": name} for name in names}
+    about = {
+        "date": time.strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "code": code_fingerprint(),
+    }
+    for package in ("numpy", "numba", "numba-cuda", "cuda-bindings"):
+        with suppress(PackageNotFoundError):
+            about[package] = version(package)
+    if not asked.compile:
+        asks = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        about["card"] = subprocess.run(asks, capture_output=True, text=True, check=True).stdout.strip()
+        about["cores"] = str(os.cpu_count())
 
     def keep(name: str, get: Callable[[], dict[str, Any]]) -> None:
         try:
@@ -230,11 +247,6 @@ def main() -> None:
             rows[name]["error"] = f"{type(error).__name__}: {str(error)[-600:]}"
         print(json.dumps(rows[name]), flush=True)
         if asked.json is not None:
-            about = {
-                "numpy": np.__version__,
-                "python": platform.python_version(),
-                "date": time.strftime("%Y-%m-%d"),
-            }
             asked.json.write_text(json.dumps({"about": about, "rows": list(rows.values())}, indent=1) + "\n")
 
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:

@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from rankloop import simulation, suite
+from rankloop import rankers, simulation, suite
 from rankloop.cli import app
 from rankloop.suite import atlas
 
+PUBLISHED = Path(__file__).parents[2] / "docs" / "tables" / "atlas.parquet"
 SMALL = suite.Grid((0.02, 0.1, 0.5), (100, 1_000), ((5, 3),), 400, 4)
 ENTRIES = [suite.Entry("TopRank"), suite.Entry("MW"), suite.Entry("FTRLPBM")]
 
@@ -57,6 +58,7 @@ def test_numbers_are_those_of_the_runs(drawn: suite.Atlas) -> None:
         )
         rows = drawn.rows.filter((pl.col("gap") == cell.gap) & (pl.col("phase") == cell.phase))
         assert rows["ranker"].to_list() == [entry.label for entry in ENTRIES]
+        assert rows["version"].to_list() == [2, 1, 3]
         np.testing.assert_array_equal(rows["value"], played.mean(axis=1))
         np.testing.assert_allclose(rows["standard_error"], played.std(axis=1, ddof=1) / 2)
         order = np.argsort(-played.mean(axis=1))
@@ -81,6 +83,21 @@ def test_it_goes_on_where_it_stopped_and_writes_a_page(drawn: suite.Atlas, tmp_p
     assert f"4, {4 - int(drawn.rows.filter('won')['decided'].sum())} of them not decided" in page.read_text()
     assert (tmp_path / "atlas-5-3.png").exists()
     assert suite.read_atlas(tmp_path / "atlas.parquet").rows.equals(drawn.rows)
+
+
+@pytest.mark.parametrize("size", suite.FULL.sizes)
+def test_published_cells_are_what_this_machine_plays(size: tuple[int, int]) -> None:
+    """They were played on a GPU; here to the bit, a cell of each size."""
+    cell = atlas.Cell(*size, phase=23_600, gap=0.0317)
+    own = [pl.col(name) == value for name, value in cell._asdict().items()]
+    row = suite.read_atlas(PUBLISHED).rows.filter(pl.col("ranker") == "TopRank", *own).row(0, named=True)
+    assert row["version"] == rankers.TopRank.algorithm_version
+    ranker = rankers.TopRank(n_items=cell.n_items, n_positions=cell.n_positions, horizon=row["rounds"])
+    traces = simulation.play_many(
+        lambda: (ranker.clone(), cell.make()), rounds=row["rounds"], seeds=range(row["seeds"]), points=1
+    )
+    values = np.array([trace.mean_value for trace in traces])
+    assert (row["value"], row["standard_error"]) == (values.mean(), values.std(ddof=1) / 24**0.5)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def atlas(
             autocompletion=offer_rankers,
         ),
     ] = None,
-    full: Annotated[bool, Option("--full", help="All cells: minutes on a GPU, a day on two cores.")] = False,
+    full: Annotated[bool, Option("--full", help="All cells: minutes on a GPU, hours on two cores.")] = False,
     rounds: Annotated[
         int | None, Option(help="Of each run.", show_default="20,000, or 100,000 in full")
     ] = None,

@@ -342,7 +342,8 @@ class Batch:
 def _table(parameters: list[list[Any]]) -> tuple[NDArray[np.int64], list[list[Any]]]:
     """Which row of a table each run's parameters are, and the rows, none twice."""
     rows: dict[tuple[Any, ...], int] = {}
-    table, numbers = [], np.empty(len(parameters), np.int64)
+    table: list[list[Any]] = []
+    numbers = np.empty(len(parameters), np.int64)
     for run, those in enumerate(parameters):
         arrays = [np.asarray(one) for one in those]
         key = tuple(one.tobytes() if one.nbytes <= _SMALL else id(one) for one in arrays)

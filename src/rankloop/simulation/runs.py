@@ -229,7 +229,8 @@ class Kept:
         return float(metadata["seconds"]) if known else None
 
 
-class Plays(NamedTuple):
+@dataclass(frozen=True)
+class Plays:
     """Work that plays runs: it begins those of a job, and makes rows of their traces.
 
     On a GPU the runs of all jobs are played side by side.

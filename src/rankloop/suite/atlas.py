@@ -107,9 +107,10 @@ _PLAYS = Plays(_Part.runs, _Part.rows)
 class Atlas(NamedTuple):
     """The maps: a row for each cell and ranker, and what made them.
 
-    Columns: the cell; `rounds`, `seeds`, `ranker`; `value`, the mean clicks of a round, and its `standard_error`;
-    those of `random` lists and of the `best` list of each phase; `regret` against the latter; `lead` over the best of
-    the others, run by run, and its `lead_error`; whether it `won`, and whether the cell is `decided`.
+    Columns: the cell; `rounds`, `seeds`, `ranker` and the `version` of its algorithm; `value`, the mean clicks of a
+    round, and its `standard_error`; those of `random` lists and of the `best` list of each phase; `regret` against the
+    latter; `lead` over the best of the others, run by run, and its `lead_error`; whether it `won`, and whether the cell
+    is `decided`.
     """
 
     rows: pl.DataFrame
@@ -138,13 +139,15 @@ def draw_atlas(
     )
     cells = list(grid.cells())
     parts = [_Part(entry, cell, grid.rounds, grid.seeds) for cell in cells for entry in entries]
+    versions: dict[str, int] = {}
     for part in parts[: len(entries)]:
         try:
-            part._replace(seeds=1).runs()
+            (run,) = part._replace(seeds=1).runs()
         except NotApplicable as reason:
             raise ValueError(f"{part.entry.label} cannot play: {reason}") from None
+        versions[part.entry.label] = getattr(run.ranker, "algorithm_version", 1)
     kept = Kept(None if folder is None else local_folder(folder) / "runs")
-    jobs = [_job(part) for part in parts]
+    jobs = [_job(part, versions[part.entry.label]) for part in parts]
     finished = run_jobs(
         _PLAYS, jobs, kept=kept, executor=executor, workers=workers, progress=progress, label="atlas"
     )
@@ -152,32 +155,35 @@ def draw_atlas(
         len(cells), len(entries), -1
     )
     rows = [
-        row for cell, played in zip(cells, values, strict=True) for row in _judged(cell, grid, labels, played)
+        row
+        for cell, played in zip(cells, values, strict=True)
+        for row in _judged(cell, grid, versions, played)
     ]
     made = {"rankers": {entry.label: entry.described() for entry in entries}, "grid": grid._asdict()}
     return Atlas(pl.DataFrame(rows), provenance(made))
 
 
-def _job(part: _Part) -> Job:
-    text = repr((part.entry.described(), part.cell, part.rounds, part.seeds))
+def _job(part: _Part, version: int) -> Job:
+    text = repr((part.entry.described(), version, part.cell, part.rounds, part.seeds))
     name = f"{part.entry.label} in {part.cell}"
     return Job(name, hashlib.sha256(text.encode()).hexdigest()[:16], part, float(part.rounds * part.seeds))
 
 
-def _judged(cell: Cell, grid: Grid, labels: Sequence[str], played: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a cell, from the values of its runs: rankers x seeds."""
+def _judged(cell: Cell, grid: Grid, versions: dict[str, int], played: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a cell, from the rankers with their versions and the values of their runs: rankers x seeds."""
     world, n = cell.make(), played.shape[1]
     best = float(world.ideal(grid.rounds)) / grid.rounds
     random = float(world.clicks[0].mean(axis=1).sum() + world.clicks[1].mean(axis=1).sum()) / 2
     means = played.mean(axis=1)
     first, second = np.argsort(-means, kind="stable")[:2]
     decided = float(mean_interval(played[first] - played[second])[1]) > 0.0
-    for number, label in enumerate(labels):
+    for number, (label, version) in enumerate(versions.items()):
         lead = played[number] - played[second if number == first else first]
         yield cell._asdict() | {
             "rounds": grid.rounds,
             "seeds": n,
             "ranker": label,
+            "version": version,
             "value": float(means[number]),
             "standard_error": float(played[number].std(ddof=1)) / n**0.5,
             "random": random,
@@ -260,7 +266,7 @@ def _winners(axes: Axes, won: pl.DataFrame, labels: list[str]) -> None:
 
     from rankloop import plotting
 
-    colours = [plotting.BLUE, plotting.ORANGE, plotting.GREEN, plotting.PURPLE, plotting.GOLD, plotting.SKY]
+    colours = [plotting.BLUE, plotting.SKY, plotting.GREEN, plotting.PURPLE, plotting.GOLD, plotting.ORANGE]
     colours = [*colours, plotting.INK, plotting.MUTED] * -(-len(labels) // 8)
     decided = _on_grid(won.with_columns(share=pl.col("decided").cast(pl.Float64)))
     axes.imshow(
