@@ -134,7 +134,7 @@ def _n_ordered(choice: Choice) -> int:
 
 def by_ranker(decision: Decision) -> bool:
     """Whether any of the list is the ranker's, and not the baseline's."""
-    if decision.trial is not None and decision.trial.would:
+    if not decision.key or (decision.trial is not None and decision.trial.would):
         return False
     return decision.choice is None or bool(decision.choice.positions)
 
@@ -352,6 +352,11 @@ def free_positions(decision: Decision) -> Whole:
     if decision.choice is None:
         return np.arange(len(decision.shown) // _INT.itemsize)
     return np.frombuffer(decision.choice.positions, _INT).astype(np.int64)
+
+
+def may_show_baseline(fold: Fold) -> bool:
+    """Whether some lists show the baseline that their request brings."""
+    return _shares(fold.config.policy, fold.trial.live) != (0.0, 1.0)
 
 
 def shows_baseline(fold: Fold, key: bytes) -> bool:
