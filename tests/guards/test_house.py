@@ -59,7 +59,9 @@ BUDGETS = [
     Budget(335, 420, "checks.py"),
     Budget(2_000, 1_900, "suite advice claims"),
     Budget(7_510, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
-    Budget(4_145, 2_800, "cli"),  # origins, formats, judgments and UBI out: 105; one query, counts for pbm: 20
+    Budget(
+        4_145, 2_800, "cli"
+    ),  # origins, formats, judgments and UBI out: 105; one query, counts for pbm: 20
     Budget(17_742, 15_500, "serving"),  # UBI and pages of allowed origins: 685
 ]
 

@@ -378,7 +378,7 @@ ConfigOption = Annotated[
         is_eager=True,
         callback=_read_file,
         show_envvar=False,
-        help="Settings; flags and variables count before them.",
+        help="TOML with settings; flags and variables count first.",
         show_default="rankloop.toml, if it is there",
     ),
 ]
