@@ -316,12 +316,8 @@ def _narrow_average(features: Any, weights: Any, scratch: Any, out: Any) -> None
     n, d = features.shape
     for j in range(d):
         out[j] = 0.0
-    whole = d - d % _LANES
     for i in range(0, n - 3, 4):
-        add_four(features, i, out, whole)
-        for j in range(whole, d):
-            first_two = features[i, j] + features[i + 1, j]
-            out[j] += np.float64(first_two + (features[i + 2, j] + features[i + 3, j]))
+        add_four(features, i, out)
     for i in range(n - n % 4, n):
         for j in range(d):
             out[j] += features[i, j]

@@ -75,6 +75,8 @@ def chance(n: int, kept: int, drawn: int, place: int, position: int) -> Any:
     fewer = drawn + place - position
     if fewer < 0 or fewer > drawn or fewer > before or drawn - fewer > rest - 1 - before:
         return 0.0
+    if drawn == 1:  # as in most lists; the same number with one division
+        return (before if fewer == 1 else rest - 1.0 - before) * (1.0 / rest)
     found = 1.0
     for i in range(drawn):
         if i < fewer:
@@ -152,9 +154,10 @@ def rank(
     observed = min(params.n_observed, n)
     kept, drawn = _explored_positions(params, n, observed)
     listed = min(n, len(items))
+    # Both powers here, side by side with the scores: the processor need not wait for them.
+    gamma, alpha = _gamma(params, n, observed, t), power(t + 1.0, -1.0 / 3.0)
     narrow_score(context, state.w, narrow, scores)
     greedy_top(scores, n, listed, key, 1, order, sort_scratch)
-    gamma = _gamma(params, n, observed, t)
     explored = uniform(key, 0) < gamma
     if explored:
         if listed < n:  # an item from further below may come up
@@ -171,16 +174,15 @@ def rank(
     if params.surrogate == SQUARED or params.surrogate == KL:
         for i in range(n):
             scores[i] = _cut(params, scores[i])
-    guess_labels(params, state, scores, n, guesses)
     if params.surrogate == CENTRED:
         average(context, weights, narrow, mean)
         _centre(params, state, scores, n, guesses)
     else:
+        guess_labels(params, state, scores, n, guesses)
         keep_known_part(params, context, scores, weights, guesses, header[2], narrow, known)
     soft = 0.0
     if params.relative:
         soft = _stay_in_width(params, context, scores, weights, guesses, header[2], narrow, known, mean)
-    alpha = power(t + 1.0, -1.0 / 3.0)
     for place in range(observed):
         item = items[place]
         greedy = places[place] < observed
