@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rankloop.extras import installed
 from rankloop.kernels.library import UNKNOWN, Library, Prepared, Variant, kind_of, opened
 
-__all__ = ["apart", "hot", "inlined", "kernel", "loop"]
+__all__ = ["apart", "hot", "kernel", "loop"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Floats = NDArray[np.float64]
@@ -192,9 +192,6 @@ def apart(function: Function) -> Function:
     Parameters as of `kernel`.
     """
     return _kernel(function, _WITHOUT_RUNTIME)
-
-
-inlined = hot  # a part of other hot kernels, which nobody calls from Python
 
 
 def loop(function: Function) -> Function:
