@@ -275,7 +275,7 @@ class CompiledRanker(Ranker):
         return Ranking(items, propensities, kept, explored)
 
     def order_rest(self, items: NDArray[np.int64], scratch: tuple[Any, ...]) -> None:
-        """Order what the kernel leaves as it is because no user looks at it; `scratch` as the kernel left it."""
+        """Order what the kernel leaves of `items` as it is, because no user looks there; `scratch` is as it left it."""
 
     def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         desks, items = self._own_desks(), ranking.items
