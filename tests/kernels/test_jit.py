@@ -221,3 +221,10 @@ def test_arrays_that_a_kernel_returns_are_copied() -> None:
 
 def test_a_kernel_travels_by_name() -> None:
     assert pickle.loads(pickle.dumps(reference.rank_uniform)) is reference.rank_uniform
+
+
+def test_a_former_name_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="inlined is hot"):
+        assert jit.inlined is jit.hot
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = jit.nothing

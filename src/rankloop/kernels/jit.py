@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -206,3 +207,10 @@ def chosen_by_type(function: Function, choose: Callable[..., Any]) -> Function:
     """Let `choose` say, when a kernel that calls `function` is compiled, which function that is for its types."""
     CHOOSERS.append((function, choose))
     return function
+
+
+def __getattr__(name: str) -> Any:
+    if name == "inlined":
+        warnings.warn("rankloop.kernels.jit.inlined is hot: use that", DeprecationWarning, stacklevel=2)
+        return hot
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
