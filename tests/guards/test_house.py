@@ -50,7 +50,7 @@ BUDGETS = [
     Budget(150, 200, "extras.py"),
     Budget(10_940, 10_200, "rankers"),
     Budget(6_955, 5_900, "kernels"),
-    Budget(5_970, 6_200, "feedback measures.py surrogates environments"),
+    Budget(6_320, 6_200, "feedback measures.py surrogates environments"),  # verdicts at any time, multileaving by pairs
     Budget(3_160, 2_400, "simulation"),
     Budget(4_035, 3_500, "games"),
     Budget(3_045, 2_700, "data"),
@@ -59,7 +59,7 @@ BUDGETS = [
     Budget(2_000, 1_900, "suite advice claims"),
     Budget(7_510, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
     Budget(3_930, 2_800, "cli"),
-    Budget(16_785, 15_500, "serving"),
+    Budget(17_255, 15_500, "serving"),  # comparisons of rankings: 470
 ]
 
 

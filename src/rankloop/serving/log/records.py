@@ -226,6 +226,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     key: 128 bits that the whole draw follows from.
     allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
     clock but the log's own counts. None in older rows, where `deadline` is a time by the clock of who drew the list.
+    unit: of a comparison, a digest of the session or user that the list is for.
     """
 
     model_seq: int
@@ -245,6 +246,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     trial: Trial | None = None
     stored: ByReference | None = None
     rails: Rails | None = None
+    unit: bytes = b""
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -275,9 +277,13 @@ class Freeze(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Promote(msgspec.Struct, frozen=True, array_like=True):
-    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on."""
+    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on.
+
+    ranking: of a comparison instead, the one whose order all requests get from here on; a share of 0 only stops it.
+    """
 
     share: float
+    ranking: str = ""
 
 
 class Expire(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -374,12 +380,16 @@ _LITTLE = sys.byteorder == "little"
 
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.rails is None:
-        # As it was before there were guard rails, stored features, a baseline, and a choice.
+    if type(body) is Decision and not body.unit:
+        # As it was before there were units, guard rails, stored features, a baseline, and a choice.
         n_left_out = 1
-        if body.stored is None:
-            n_left_out = 2 if body.trial is not None else 3 if body.choice is not None else 4
+        if body.rails is None:
+            n_left_out = 2
+            if body.stored is None:
+                n_left_out = 3 if body.trial is not None else 4 if body.choice is not None else 5
         return _encode(msgspec.structs.astuple(body)[:-n_left_out])
+    if type(body) is Promote and not body.ranking:
+        return _encode((body.share,))
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))
     return _encode(body)
