@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ import pytest
 
 from rankloop.serving.admission import Conflict, RequestError
 from rankloop.serving.api import PromoteRequest, StopRequest
+from rankloop.serving.client import RankloopError
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.log.comparison import METHODS
 from rankloop.serving.log.snapshots import revive, take
 from rankloop.serving.views import ranker_answer
 from tests.serving.in_process import ask
+from tests.serving.process import Service
 from tests.serving.service import ITEMS, Clock, adds_up, answer, create, play, rank, running
 from tests.serving.test_replicas import replicas
 
@@ -203,6 +206,61 @@ def test_replicas_agree() -> None:
                 await adds_up(engine, "vs")
 
     play(story)
+
+
+def test_a_ranker_learns_from_the_mixed_lists_as_an_apprentice() -> None:
+    """The recipe of the how-to: the mixed list is the baseline of the ranker, under the same decision ID."""
+
+    async def story() -> None:
+        async with running() as engine:
+            policy = {"apprentice": True}
+            await create(
+                engine,
+                "learner",
+                algorithm="ClickMix",
+                items=ENGINE,
+                parameters={"n_positions": 6},
+                policy=policy,
+            )
+            await _compare(engine, rankings=("engine", "learner"), n_positions=6)
+            rng = np.random.default_rng(1)
+            for i in range(300):
+                shown = await rank(engine, f"d{i}", "vs", rankings={"engine": ENGINE})
+                there = await rank(engine, f"d{i}", "learner", baseline=shown.items)
+                assert there.items == shown.items
+                clicked = [item for item in shown.items if rng.random() < {"f": 0.7}.get(item, 0.05)]
+                for name in ("vs", "learner"):
+                    await answer(engine, f"d{i}", name=name, relevance=None, clicked=clicked)
+            learner = engine.rankers["learner"].fold
+            assert (learner.rounds, learner.current()[0]) == (300, "f")
+            assert (await _verdict(engine)).winner == "learner"
+            await adds_up(engine, "learner")
+            await adds_up(engine, "vs")
+
+    play(story)
+
+
+def test_a_killed_service_has_lost_nothing(tmp_path: Path) -> None:
+    given = {"engine": ENGINE, "new": NEW}
+    with Service("--data", str(tmp_path)) as service, service.client() as client:
+        client.create("vs", algorithm="Comparison", parameters={"rankings": ["engine", "new"]})
+        for i in range(12):
+            shown = client.rank("vs", decision_id=f"d{i}", rankings=given, unit=f"u{i % 5}")
+            client.feedback("vs", f"d{i}", clicked=shown.items[:1])
+        client.rank("vs", decision_id="open", rankings=given)
+        before = client.ranker("vs")
+        service.kill()
+    with Service("--data", str(tmp_path)) as service, service.client() as client:
+        after = client.ranker("vs")
+        assert (after.state_hash, after.comparison) == (before.state_hash, before.comparison)
+        assert after.comparison is not None
+        assert after.comparison.lists == 5
+        assert client.rank("vs", decision_id="open", rankings=given).duplicate
+        assert client.feedback("vs", "open", clicked=["c"]).learnt
+        assert client.promote("vs", ranking="new").status == "accepted"
+        with pytest.raises(RankloopError, match="409 conflict: 'vs' was stopped already, and shows 'new'"):
+            client.stop("vs")
+        assert client.rank("vs", rankings=given).items == NEW
 
 
 WRONG_LISTS: list[tuple[dict[str, Any], str]] = [
