@@ -108,7 +108,7 @@ deployed: $(READY) ## run the image, the chart's container and the unit of deplo
 	@$(BIN)/python -m tests.deployed $(DEPLOYED_ARGS)
 
 docs: $(READY) ## build the documentation into site/
-	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
+	@$(BIN)/python docs/_ext/cli_page.py > docs/cli.md
 	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
 	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
 	@echo "Open site/index.html"

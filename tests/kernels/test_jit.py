@@ -96,9 +96,9 @@ def copied(folder: Path, *, with_library: bool = False) -> Path:
 @pytest.mark.parametrize("fault", ["cut", "flipped", "index"])
 def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     package = copied(tmp_path, with_library=True)
-    (file,) = (package / "kernels/compiled").glob(
-        f"{library.fingerprint()}*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
-    )  # type: ignore[union-attr]
+    assert jit.LIBRARY is not None
+    index = jit.LIBRARY.path.name.removesuffix(f"-{jit.LIBRARY.processor}.so") + ".json"
+    file = package / "kernels/compiled" / (index if fault == "index" else jit.LIBRARY.path.name)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content[: len(content) // 2] if fault == "cut" else content)
@@ -129,10 +129,8 @@ def test_numba_keeps_its_code_elsewhere_where_nothing_can_be_written(tmp_path: P
 def test_a_library_is_for_every_python() -> None:
     # What it needs is in the C library of every system: nothing of Python, so no version of it.
     assert jit.LIBRARY is not None
-    path = library.FOLDER / f"{library.fingerprint()}-{jit.LIBRARY.processor}.so"
-    listed = subprocess.run(
-        ["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True
-    )
+    command = ["nm", "-D", "--undefined-only", jit.LIBRARY.path]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     needed = {line.split()[-1].partition("@")[0] for line in listed.stdout.splitlines()}
     assert needed <= {"malloc", "free", "memcpy", "memmove", "memset", "log10"}
 
@@ -146,6 +144,15 @@ def test_an_edited_kernel_is_not_taken_from_the_library(tmp_path: Path) -> None:
     after = told(run(DRAW, package, RANKLOOP_KERNELS="", NUMBA_CACHE_DIR=str(tmp_path / "cache")))
     assert (before[0], after[0]) == ("library", "numba")
     assert after[1:] != before[1:]
+
+
+@HAS_LIBRARY
+def test_a_kernel_in_other_words_is_taken_from_the_library(tmp_path: Path) -> None:
+    package = copied(tmp_path, with_library=True)
+    source = package / "rankers/reference.py"
+    begin, docstring, rest = source.read_text().split('"""', 2)
+    source.write_text(f'# A comment.\n{begin}"""{docstring}\n\nMore of it."""{rest}')
+    assert told(run(WITHOUT_NUMBA + DRAW, package))[0] == "library"
 
 
 def test_what_is_not_there_is_refused_in_words() -> None:
