@@ -82,7 +82,7 @@ def preferences(liked: Floats, today: Ints, new: Ints, *, prefix_credit: bool = 
             middle = len(difference) // 2
             wins += difference[middle + 1 :].sum()
             losses += difference[:middle].sum()
-    n = N_QUERIES * 2 ** (N_ITEMS // 2)
+    n = len(today) * 2 ** (N_ITEMS // 2)
     return wins / n, losses / n
 
 
@@ -172,7 +172,11 @@ def table() -> str:
         "bernstein": "team draft, any time, `bernstein`",
     }
     rows = [
-        [words, *(f"{round(row[one], -2):,.0f} ({row['A/B'] / row[one]:.1f}x)" for one in columns)]
+        [
+            words,
+            f"{round(row['A/B'], -2):,.0f}",
+            *(f"{round(row[one], -2):,.0f} ({row['A/B'] / row[one]:.1f}x)" for one in list(columns)[1:]),
+        ]
         for words, row in searches_by_pair().items()
     ]
     return markdown(["the new ranking is", *columns.values()], rows)
