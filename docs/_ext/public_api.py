@@ -31,6 +31,7 @@ MODULES = [
     ("Feedback models of ranking games", "rankloop.games.signal_models", False),
     ("Data", "rankloop.data", True),
     ("Logs", "rankloop.logs", True),
+    ("Models for search engines", "rankloop.export_model", False),
     ("Experiments", "rankloop.experiments", False),
     ("The suite", "rankloop.suite", False),
     ("Statements of the papers", "rankloop.claims", False),

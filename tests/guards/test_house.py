@@ -45,6 +45,7 @@ BUDGETS = [
     Budget(160, 150, "__init__.py __main__.py"),
     Budget(585, 750, "base.py"),
     Budget(530, 450, "arguments.py features.py ranges.py"),
+    Budget(145, 135, "export_model.py"),
     Budget(470, 520, "compiled.py"),
     Budget(275, 330, "servable.py"),
     Budget(150, 200, "extras.py"),
@@ -59,8 +60,8 @@ BUDGETS = [
     Budget(335, 420, "checks.py"),
     Budget(2_000, 1_900, "suite advice claims"),
     Budget(7_510, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
-    Budget(3_930, 2_800, "cli"),
-    Budget(17_255, 15_500, "serving"),  # comparisons of rankings: 470
+    Budget(4_029, 2_800, "cli"),
+    Budget(17_495, 15_500, "serving"),  # comparisons of rankings: 470
 ]
 
 

@@ -51,6 +51,7 @@ _COMMANDS: dict[str, dict[str, Command]] = {
         "fit-clicks": clicks.fit_clicks,
         "evaluate": clicks.evaluate,
         "export": service_data.export,
+        "export-model": service_data.export_model,
         "import": service_data.import_,
         "replay": service_data.replay,
     },

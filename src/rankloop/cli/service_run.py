@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -91,6 +92,15 @@ class ServeOptions:
             show_default=False,
         ),
     ] = None
+    extractor: Annotated[
+        str | None,
+        service_option(
+            "extractor",
+            "Function that finds features of documents to rerank: (model, query, documents) to a row for each.",
+            metavar="PACKAGE.MODULE:FUNCTION",
+            show_default=False,
+        ),
+    ] = None
     seconds: Annotated[float | None, Option(help="Stop after that long.", show_default="never")] = None
     log_format: Annotated[
         LogFormat,
@@ -139,6 +149,8 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     retention = None if options.retain is None else read_retention(options.retain)
     if retention is not None and options.database and options.segments is None:
         raise ValueError("--retain with a database needs --segments: a folder that all replicas reach")
+    if options.extractor is not None:
+        sys.path.append("")  # so that a module in the present folder is found, as with `python -m`
     tell = speak_json() if options.log_format is LogFormat.JSON else speak_plainly()
     if options.traces:
         start_tracing()
@@ -156,6 +168,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             limits=limits,
             retention=None if options.memory else retention,
             webhooks=options.webhooks,
+            extractor=options.extractor,
         )
     kept = "" if options.memory else "; everything that it acknowledged is kept"
     tell(f"rankloop stopped{kept}.")

@@ -746,7 +746,8 @@ class ErrorBody(msgspec.Struct, frozen=True):
     field: str | None = None
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
-    """The form of all errors."""
+class ErrorAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The form of all errors. message: the same once more, where other services have it."""
 
     error: ErrorBody
+    message: str = ""

@@ -69,6 +69,7 @@ class Engine:
         self.degraded = DegradedLists(self.limits.degraded)
         self.sealing = Sealing(store, now=self.now, limits=self.limits)
         self.ready = False
+        self.extractor: Callable[[str, str, list[Any]], Any] | None = None  # see `rankloop.serving.rerank`
         self.commit = GroupCommit(
             self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
         )

@@ -165,7 +165,7 @@ def _free_items(fold: Fold, request: RankRequest) -> Free | None:
     for field, named in (("items", names), ("pinned", request.pinned.values())):
         for name in named:
             if name not in known:
-                raise RequestError(f"{name!r} is not an item of this ranker", field=field)
+                raise RequestError(f"{name!r:.300} is not an item of this ranker", field=field)
     gone = {*request.exclude, *request.pinned.values()}
     among = np.array([fold.number[name] for name in names if name not in gone], np.int64)
     most = fold.ranker.n_positions or len(own)
@@ -381,12 +381,17 @@ def _check_names(names: list[str]) -> None:
     if lengths and min(lengths) >= 1 and max(lengths) <= _NAME_LENGTH and not _CONTROL.search("".join(names)):
         return
     for i, name in enumerate(names):
-        if not 1 <= len(name) <= _NAME_LENGTH or _CONTROL.search(name):
+        if not is_name(name):
             raise RequestError(
                 f"items must be names of 1 to {_NAME_LENGTH} characters, none of them a control character, "
                 f"got {name!r:.300}",
                 field=f"items[{i}]",
             )
+
+
+def is_name(text: str) -> bool:
+    """Whether an item may be called so."""
+    return 1 <= len(text) <= _NAME_LENGTH and not _CONTROL.search(text)
 
 
 def _check_length(given: Floats, names: list[str]) -> None:
@@ -426,7 +431,7 @@ def known_numbers(catalogue: StoredFeatures, names: list[str], *, field: str) ->
     """The numbers of items with stored features; RequestError where one has none."""
     numbers = catalogue.numbers(names)
     if None in numbers:
-        raise RequestError(f"{names[numbers.index(None)]!r} has no stored features", field=field)
+        raise RequestError(f"{names[numbers.index(None)]!r:.300} has no stored features", field=field)
     return cast("list[int]", numbers)
 
 

@@ -22,6 +22,7 @@ from rankloop.serving.auth import is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
+from rankloop.serving.rerank import load_extractor
 from rankloop.serving.retention import Retention, Trimming
 from rankloop.serving.simulated_users import come_and_go, rehearse
 from rankloop.serving.stores.contract import Store, StoreError
@@ -43,20 +44,24 @@ def run(
     limits: Limits | None = None,
     retention: Retention | None = None,
     webhooks: Path | None = None,
+    extractor: str | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
     place: where the store is, in words. people: simulate users, and take any free port where this one is taken.
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
+    extractor: the function package.module:function that finds features of documents to rerank.
     """
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
     if people and jit.MODE == "numba":
         asyncio.run(rehearse())
+    found = None if extractor is None else load_extractor(extractor)
     listening = _listen(host, port, or_any=people)
     engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
+    engine.extractor = found
     if retention is not None:
         engine.housekeeping.trimming = Trimming(engine, retention)
     try:

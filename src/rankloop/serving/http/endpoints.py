@@ -25,6 +25,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportRequest, import_history
 from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.messages import tracing
+from rankloop.serving.rerank import RerankAnswer, RerankRequest, rerank
 from rankloop.serving.stores.contract import StoreError
 
 Scope = Any
@@ -45,13 +46,14 @@ _LONGEST_NAME = 64  # characters of a ranker's name
 
 
 class Parameters(dict[str, str]):
-    """The names in the path of a request; `caller`: what its caller may do."""
+    """The names in the path of a request; `caller`: what its caller may do; `headers`: of the request."""
 
-    __slots__ = ("caller",)
+    __slots__ = ("caller", "headers")
 
-    def __init__(self, names: dict[str, str], caller: Permission) -> None:
+    def __init__(self, names: dict[str, str], caller: Permission, headers: dict[bytes, bytes]) -> None:
         dict.__init__(self, names)
         self.caller = caller
+        self.headers = headers
 
 
 class Endpoint(NamedTuple):
@@ -114,9 +116,10 @@ class EndpointApp:
                 if isinstance(body, list):
                     self._guard.charge(caller, len(body) - 1)
             reach("after-decode")
-            status, answer = await self._answer(Parameters(names, caller), body, headers)
+            status, answer = await self._answer(Parameters(names, caller, headers), body, headers)
         except Exception as error:
-            await send_error(send, as_request_error(error, self._name), packed=form.packed)
+            known = as_request_error(error, self._name)
+            await send_error(send, known, packed=form.packed, foreign=endpoint.request is RerankRequest)
         else:
             if form.packed:
                 await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
@@ -247,9 +250,12 @@ def error_headers(error: admission.RequestError) -> dict[str, str]:
     return more
 
 
-async def send_error(send: Send, error: admission.RequestError, *, packed: bool = False) -> None:
-    """Send an error in the common form."""
-    answer = m.ErrorAnswer(m.ErrorBody(error.code, error.message, error.field))
+async def send_error(
+    send: Send, error: admission.RequestError, *, packed: bool = False, foreign: bool = False
+) -> None:
+    """Send an error in the common form; foreign: where clients of other services look for it as well."""
+    body = m.ErrorBody(error.code, error.message, error.field)
+    answer = m.ErrorAnswer(body, error.message if foreign else "")
     more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
     if packed:
         await send_bytes(send, error.status, _msgpack(answer), b"application/msgpack", more)
@@ -341,6 +347,22 @@ async def _rank(
     if isinstance(body, list):
         return await engine.rank_many(parameters["name"], body)
     return await engine.rank(parameters["name"], body)
+
+
+@_endpoint("POST", "/v2/rerank", "writer")
+@_endpoint("POST", "/v1/rerank", "writer")
+@_endpoint("POST", "/rerank", "writer")
+async def _rerank(engine: Engine, parameters: Parameters, body: RerankRequest) -> RerankAnswer:
+    """Order documents, in the form of Cohere's API."""
+    check_name(body.model)
+    parameters.caller.check("writer", body.model)
+    given = parameters.headers.get(b"x-decision-id", b"").decode("latin-1") or None
+    try:
+        decision_id = msgspec.convert(given, m.EventId | None)
+    except msgspec.ValidationError as error:
+        raise admission.RequestError(str(error), field="X-Decision-Id") from None
+    key = parameters.headers.get(b"authorization", b"")
+    return await rerank(engine, body, caller=key, decision_id=decision_id)
 
 
 @_endpoint("POST", f"{_RANKER}/feedback", "events")
@@ -540,10 +562,13 @@ def _describe_fields(component: dict[str, Any]) -> None:
 
 
 def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
+    name = endpoint.handle.__name__.strip("_")
+    if sum(one.handle is endpoint.handle for one in ENDPOINTS) > 1:
+        name += endpoint.path.replace("/", "_")
     told: dict[str, Any] = {
         "summary": endpoint.summary,
         "description": f"Needs the role {endpoint.role} where there are keys.",
-        "operationId": endpoint.handle.__name__.strip("_"),
+        "operationId": name,
         "responses": {
             "200": {"description": "Done", "content": _content(schema_of[repr(endpoint.answer)])},
             **{str(code): _error(code) for code in _ERRORS},

@@ -356,6 +356,11 @@ def free_positions(decision: Decision) -> Whole:
     return np.frombuffer(decision.choice.positions, _INT).astype(np.int64)
 
 
+def may_show_baseline(fold: Fold) -> bool:
+    """Whether some lists show the baseline that their request brings."""
+    return _shares(fold.config.policy, fold.trial.live) != (0.0, 1.0)
+
+
 def shows_baseline(fold: Fold, key: bytes) -> bool:
     """Whether the decision with this key shows the baseline that its request brought."""
     holdout, live = _shares(fold.config.policy, fold.trial.live)
