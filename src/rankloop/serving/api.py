@@ -19,6 +19,7 @@ ItemName = Annotated[str, Meta(pattern=_NAME, min_length=1, max_length=256)]
 # known items, or are checked together.
 ListedName = Annotated[str, Meta(extra_json_schema={"pattern": _NAME, "minLength": 1, "maxLength": 256})]
 EventId = Annotated[str, Meta(pattern=_NAME, min_length=1, max_length=128)]
+Query = Annotated[str, Meta(max_length=1024)] | Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 # Words of answers: a later service may have more of them, which is no reason to fail.
 Status = Annotated[
@@ -94,6 +95,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     subject: whose context it is: it is encrypted with a key of this subject, and erased with `rankloop erase`.
     rankings: for a comparison, the order of each ranking by name; rankers of the service are asked for theirs.
     unit: for a comparison, the session or user that the list is for, whose lists depend on each other.
+    query: what was searched for, for rankers that remember queries. The log has a hash of it only.
     """
 
     decision_id: EventId | None = None
@@ -108,6 +110,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     subject: EventId | None = None
     rankings: dict[str, list[ItemName]] | None = None
     unit: EventId | None = None
+    query: Query | None = None
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -171,6 +174,26 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
     seq: int
     duplicate: bool = False
     learnt: bool = False
+
+
+class UbiOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename={"event_id": "_id"}):
+    """What became of a document of UBI, with the ID of its event or search, and where it was refused, why.
+
+    status: 201 for what is in the log, 202 for what waits for its list, 200 for what changed nothing; else an error.
+    result: "created", "parked", "duplicate", "late", "unknown", "conflict", "noop" or "error".
+    """
+
+    event_id: str
+    status: int
+    result: str
+    error: dict[str, str] | None = None
+
+
+class UbiAnswer(msgspec.Struct, frozen=True):
+    """What became of the documents of UBI in a request, each under its action, in their order. errors: any refused."""
+
+    errors: bool
+    items: list[dict[str, UbiOutcome]]
 
 
 class ActivateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -92,6 +92,7 @@ async def _ask(
         items=items,
         features=None if fold.has_items else request.features,
         shared=None if fold.has_items else request.shared,
+        query=request.query,
     )
     order = fold.names(served.draw(asked, decision_id, draws=engine.draws, limits=engine.limits)[1])
     there = set(order)

@@ -134,6 +134,7 @@ class Wanted(TypedDict):
     subject: NotRequired[str]
     rankings: NotRequired[Mapping[str, Sequence[str]]]
     unit: NotRequired[str]
+    query: NotRequired[str | int]
 
 
 class ShownList(TypedDict):
@@ -144,6 +145,7 @@ class ShownList(TypedDict):
     relevance: NotRequired[Sequence[float]]
     propensities: NotRequired[Sequence[float]]
     features: NotRequired[Sequence[Sequence[float]]]
+    query: NotRequired[str | int]
 
 
 def create(
@@ -260,6 +262,7 @@ def rank(
     subject: str | None = None,
     rankings: Mapping[str, Sequence[str]] | None = None,
     unit: str | None = None,
+    query: str | int | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -289,6 +292,8 @@ def rank(
         For a comparison, the order of each ranking that is not a ranker of the service.
     unit : str, optional
         For a comparison, the session or user that the list is for.
+    query : str or int, optional
+        What was searched for, for rankers that remember queries.
 
     Returns
     -------
@@ -308,6 +313,7 @@ def rank(
         "subject": subject,
         "rankings": None if rankings is None else {one: list(order) for one, order in rankings.items()},
         "unit": unit,
+        "query": query,
     }
     return _post(_of(name, "rank"), RankAnswer, body)
 

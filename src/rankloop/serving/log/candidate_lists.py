@@ -21,7 +21,7 @@ from rankloop.serving.confidence import Watched
 from rankloop.serving.log import records
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Choice, Decision, Policy, PolicyHistory, Rails, Trial
-from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.log.stored_features import features_of, request_of
 from rankloop.serving.verdict_answers import Lift
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _n_ordered(choice: Choice) -> int:
 
 def by_ranker(decision: Decision) -> bool:
     """Whether any of the list is the ranker's, and not the baseline's."""
-    if decision.trial is not None and decision.trial.would:
+    if not decision.key or (decision.trial is not None and decision.trial.would):
         return False
     return decision.choice is None or bool(decision.choice.positions)
 
@@ -177,7 +177,7 @@ def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
         return (*memo, np.frombuffer(decision.unit, "<u8"))
     if fold.has_items:
         return memo
-    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: features_of(fold.stored, decision))
+    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: request_of(fold.ranker, fold.stored, decision))
     return whole
 
 
@@ -236,7 +236,7 @@ def _learn_other_rows(fold: Fold, decision: Decision, shown: Whole, values: NDAr
         raise ValueError(
             f"feedback must have {feedback_length(fold.ranker, decision)} values, got {len(values)}"
         )
-    fold.ranker.learn_logged(shown, values, features=features)
+    fold.ranker.learn_logged(shown, values, features=request_of(fold.ranker, fold.stored, decision))
     return True
 
 

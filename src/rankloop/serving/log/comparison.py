@@ -153,9 +153,9 @@ class Comparison(Ranker):
         return 4 * _UNITS + 16 * max(len(rankings), 2) ** 2
 
 
-def unit_key(unit: str | None) -> bytes:
+def unit_key(unit: str | None) -> bytes | None:
     """What the log has of a unit: enough to know it again, and not its name."""
-    return b"" if unit is None else hashlib.blake2b(unit.encode(), digest_size=8).digest()
+    return None if unit is None else hashlib.blake2b(unit.encode(), digest_size=8).digest()
 
 
 def comparison_of(fold: Fold) -> Comparison | None:
