@@ -61,7 +61,7 @@ BUDGETS = [
     Budget(2_000, 1_900, "suite advice claims"),
     Budget(7_580, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
     Budget(
-        4_145, 2_800, "cli"
+        4_149, 2_800, "cli"
     ),  # origins, formats, judgments and UBI out: 105; one query, counts for pbm: 20
     # UBI and pages of allowed origins: 685; comparisons of rankings: 460.
     Budget(18_202, 15_500, "serving"),
