@@ -41,7 +41,7 @@ def npm(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """The client as npm would publish it; skipped where there is no Node, or no registry to install its compiler from."""
+    """The client as npm would publish it; skipped where Node or its compiler is not to be had."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("no Node here: `apt-get install nodejs npm`")
     if not (FOLDER / "node_modules" / ".bin" / "esbuild").exists():
