@@ -55,7 +55,7 @@ BUDGETS = [
     Budget(6_385, 6_200, "feedback measures.py surrogates environments"),
     Budget(3_175, 2_400, "simulation"),  # standard errors: 10
     Budget(4_035, 3_500, "games"),
-    Budget(3_410, 2_700, "data"),  # documents of UBI: 335; the lists of one query: 30
+    Budget(3_415, 2_700, "data"),  # documents of UBI: 335; the lists of one query: 30
     Budget(3_700, 3_200, "logs"),  # judgments: 180
     Budget(335, 420, "checks.py"),
     Budget(2_000, 1_900, "suite advice claims"),
