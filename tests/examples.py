@@ -118,6 +118,11 @@ RANKERS: dict[str, list[Arguments]] = {
         {"n_items": 3, "n_positions": 1, "horizon": 1000},
         {"n_items": 1, "horizon": 1},
     ],
+    "P2LinRank": [
+        {"n_features": 3},
+        {"n_features": 9, "n_positions": 3, "n_models": 2, "noise": 1.0},
+        {"n_features": 1, "n_positions": 1, "n_models": 1},
+    ],
     "PBMPIE": [
         {"n_items": 5, "n_positions": 3, "horizon": 1000, "examination": [1.0, 0.5, 0.2]},
         {"n_items": 6, "n_positions": 3, "horizon": 1000},

@@ -69,7 +69,13 @@ def solr_model(
 
     Parameters
     ----------
-    name, weights, features, scales
+    name : str
+        What to call the model.
+    weights : array_like
+        One for each feature.
+    features : sequence of str
+        The names of the features in Solr.
+    scales : mapping of str to mapping of str to float, optional
         As for `ltr_model`.
     store : str, optional
         The feature store that has the features.

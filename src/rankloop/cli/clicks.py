@@ -17,7 +17,7 @@ import typer
 from typer import Argument, Option
 
 from rankloop.cli.settings import FirstPosition, ResultAsJson, named_values, plain_console
-from rankloop.extras import require
+from rankloop.extras import counted, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -180,6 +180,70 @@ def _fit_pages(
     return PagesReport(pages, tuple(dict.fromkeys(("rcm", "rctr", model))), model, smoothing=smoothing)
 
 
+def judgments(
+    files: Annotated[
+        list[str], Argument(metavar="FILE", help="Click logs with pages: UBI, JSON lines, CSV or Parquet.")
+    ],
+    *,
+    model: Annotated[str, Option(help="A click model by its short name.")] = "dbn",
+    form: Annotated[str, Option("--as", help="csv, workbench, quepid or letor.")] = "csv",
+    out: Annotated[Path | None, Option(help="The file to write.", show_default="standard output")] = None,
+    grades: Annotated[int, Option(help="The best rating; the worst is 0.")] = 3,
+    least: Annotated[int, Option(help="Only items that were shown so often for a query.")] = 1,
+    smoothing: Annotated[float, Option(help="Impressions added to each item.")] = 1.0,
+    confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.9,
+    shape: Annotated[
+        str | None, Option("--format", help="Of the log, such as yandex or ubi.", show_default="recognised")
+    ] = None,
+    columns: ColumnsOption = None,
+    first_position: FirstPosition = 1,
+) -> None:
+    """Write how relevant results are, from clicks.
+
+    By a click model, with intervals, beside clicks over expected clicks (COEC).
+
+    [b]csv[/b] has it all. [b]workbench[/b] is what OpenSearch's Search Relevance Workbench imports as judgments,
+    [b]quepid[/b] a CSV for Quepid, [b]letor[/b] lines for learning to rank, without features.
+
+    [b]Examples[/b]
+
+      rankloop judgments ubi_queries.ndjson ubi_events.ndjson --model dbn
+
+      rankloop judgments ubi.ndjson --as workbench --least 20 --out judgments.json
+    """
+    require("polars", extra="data", for_="judgments")
+    from rankloop import data, logs
+    from rankloop.arguments import one_of
+    from rankloop.logs.judgments import FORMS
+
+    one_of("--as", form, FORMS)
+    one_of("--model", model, [name for name in logs.MODELS if name not in ("rcm", "rctr")])
+    if out is not None and not out.parent.is_dir():
+        raise ValueError(f"cannot write {out}: there is no folder {out.parent}")
+    try:
+        named = named_columns(columns or ())
+        pages = data.read_sessions(files, format=shape, columns=named, first_position=first_position)
+        with warnings.catch_warnings():  # it tells them itself
+            warnings.simplefilter("ignore", logs.ClickModelWarning)
+            fit = logs.fit_model(pages, model, smoothing=smoothing, confidence=confidence)
+        found = logs.Judgments.of(fit, least=least)
+        text = found.text(form, grades=grades)
+    except ValueError as error:
+        raise ValueError(in_options(error)) from error
+    for told in (
+        str(pages),
+        *(f"left out: {n:,} with {why}" for why, n in pages.bad_rows.items()),
+        *fit.warnings,
+    ):
+        typer.echo(told, err=True)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    out.write_text(text, encoding="utf-8")
+    n_queries = counted(len({query for query, _ in found.items}), "query")
+    typer.echo(f"{out}: {counted(len(found.items), 'judgment')} of {n_queries}, by {model}")
+
+
 def named_columns(texts: Sequence[str]) -> dict[str, str]:
     """Columns from ``item=sku``, of which one word may hold several between commas."""
     words = (word for text in texts for word in text.split(","))
@@ -187,7 +251,10 @@ def named_columns(texts: Sequence[str]) -> dict[str, str]:
 
 
 # Arguments of Python that are options here.
-_ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "columns", "first_position"}
+_ARGUMENTS = {
+    *("query", "top", "positions", "smoothing", "format", "columns", "first_position"),
+    *("least", "grades", "confidence"),
+}
 
 
 def in_options(error: ValueError) -> str:
@@ -270,6 +337,10 @@ def evaluate(
         str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
+    shape: Annotated[
+        str | None,
+        Option("--format", help="Of the log: jsonl, csv, parquet or ubi.", show_default="recognised"),
+    ] = None,
     columns: ColumnsOption = None,
     first_position: FirstPosition = 1,
     explore: Annotated[
@@ -305,12 +376,12 @@ def evaluate(
     from rankloop.arguments import one_of
     from rankloop.logs.off_policy import ESTIMATORS
 
-    if not log.is_file():
+    if not log.exists():
         raise ValueError(f"there is no file {log}")
     one_of("estimator", estimator, ESTIMATORS)
     try:
         named = named_columns(columns or ())
-        lists = data.read_logged_lists(log, columns=named, first_position=first_position)
+        lists = data.read_logged_lists(log, format=shape, columns=named, first_position=first_position)
     except ValueError as error:
         raise ValueError(in_options(error)) from error
     answers = [Answer("as logged", logs.on_policy(lists, confidence=confidence), "")]

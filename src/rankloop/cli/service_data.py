@@ -317,27 +317,44 @@ def erase(
 
 def export(
     ranker: Annotated[str, Argument(metavar="RANKER", help="Whose log.")],
-    parquet: Annotated[Path, Option(help="The file to write.")],
+    parquet: Annotated[
+        Path | None, Option(help="A table to write, with a row for each position with feedback.")
+    ] = None,
+    ubi: Annotated[
+        Path | None, Option(help="Lines of UBI to write, as a bulk request of a search engine takes them.")
+    ] = None,
     *,
     place: StoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Write the log as a table, with propensities.
+    """Write the log with propensities.
 
-    A row for each position with feedback.
+    As a table, or as documents of User Behavior Insights.
 
     [b]Examples[/b]
 
       rankloop export unwind --parquet unwind.parquet
+
+      rankloop export shop --ubi shop.ndjson
     """
     allow_rankers(allow)
     from rankloop.serving.log.export import export as write
+    from rankloop.serving.log.export import export_ubi
 
-    async def look(store: Store) -> int:
+    if parquet is None and ubi is None:
+        raise ValueError("name a file to write with --parquet or --ubi")
+
+    async def look(store: Store) -> list[str]:
         (name,) = await chosen(store, ranker)
-        return await write(store, name, parquet, tell=lambda problem: typer.echo(problem, err=True))
+        done = []
+        for path, export_to, unit in ((parquet, write, "row"), (ubi, export_ubi, "list")):
+            if path is not None:
+                n = await export_to(store, name, path, tell=lambda problem: typer.echo(problem, err=True))
+                done.append(f"{path}: {counted(n, unit)}")
+        return done
 
-    typer.echo(f"{parquet}: {place.read(look):,} rows")
+    for line in place.read(look):
+        typer.echo(line)
 
 
 def export_model(

@@ -92,6 +92,16 @@ class ServeOptions:
             show_default=False,
         ),
     ] = None
+    origins: Annotated[
+        list[str] | None,
+        service_option(
+            "origins",
+            "An origin whose pages may call the service, such as https://shop.example; repeatable.",
+            "--allow-origin",
+            metavar="ORIGIN",
+            show_default="its own page only",
+        ),
+    ] = None
     extractor: Annotated[
         str | None,
         service_option(
@@ -168,6 +178,7 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             limits=limits,
             retention=None if options.memory else retention,
             webhooks=options.webhooks,
+            origins=options.origins or (),
             extractor=options.extractor,
         )
     kept = "" if options.memory else "; everything that it acknowledged is kept"

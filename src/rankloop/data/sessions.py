@@ -46,8 +46,9 @@ def read_sessions(
     format : str, optional
         ``"jsonl"`` or ``"tiangong"``, pages one a line; ``"csv"`` or ``"parquet"``, tables of impressions with a column
         ``page`` (or ``session``) that says which belong together; ``"yandex"``, the lines Q and C of the Relevance
-        Prediction Challenge; ``"ubi"``, the JSON lines of ``ubi_queries`` and ``ubi_events``; ``"baidu-ultr"``, Parquet
-        with a row for each page. By default one of the first four, recognised by the first bytes.
+        Prediction Challenge; ``"ubi"``, the documents of ``ubi_queries`` and ``ubi_events``, as JSON lines, for bulk
+        requests too, or as arrays; ``"baidu-ultr"``, Parquet with a row for each page. By default recognised by the
+        first bytes, but for ``"yandex"`` and ``"baidu-ultr"``.
     columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"page": "serp"}``.
     first_position : int, optional
@@ -78,7 +79,7 @@ def read_sessions(
     of: list[int] = []
     shown: list[list[int]] = []
     order: list[list[int]] = []
-    kinds = {log_format(path) if format is None else format for path in files}
+    kinds = _kinds(files, format)
     for page in _pages_of(files, tally, format, columns or {}, first):
         times = {item: time for time, item in enumerate(dict.fromkeys(page.clicks), start=1)}
         of.append(queries.setdefault(page.query, len(queries)))
@@ -108,7 +109,7 @@ def _pages_of(
     from rankloop.data import click_pages
     from rankloop.data.click_tables import Table
 
-    if shape == "ubi":
+    if _kinds(files, shape) == {"ubi"}:
         yield from click_pages.ubi(files, tally)
         return
     for path in files:
@@ -121,6 +122,14 @@ def _pages_of(
             yield from click_pages.baidu(path, tally)
         else:
             yield from click_pages.gathered_pages(Table(path, kind, columns, first_position), tally)
+
+
+def _kinds(files: list[Path], shape: str | None) -> set[str]:
+    """What the files are; documents of UBI stand for themselves, as one of them says little without the others."""
+    kinds = {log_format(path) if shape is None else shape for path in files}
+    if "ubi" in kinds and len(kinds) > 1:
+        raise ValueError(f"files of UBI and of {', '.join(sorted(kinds - {'ubi'}))} cannot be read together")
+    return kinds
 
 
 def _padded(rows: list[list[Any]], m: int, fill: float) -> NDArray[Any]:
@@ -230,7 +239,8 @@ def read_logged_lists(
         of its own, numbered as its candidates. So it is for the Parquet table that `rankloop export` writes for lists
         with features: its rows are put together by list.
     format, columns, first_position : object, optional
-        As for `read_clicks`.
+        As for `read_clicks`. Of UBI are read the lists of `rankloop export --ubi`, which have propensities; `path` may
+        be a folder then.
     item_ids : sequence of str, optional
         The items by name, so that two logs number them alike; by default those that occur, in order.
     name : str, optional
@@ -253,7 +263,8 @@ def read_logged_lists(
     from rankloop.data.click_tables import Table
 
     path = Path(path)
-    kind = log_format(path) if format is None else one_of("format", format, FORMATS)
+    files = find_files(path)
+    kind = log_format(files[0]) if format is None else one_of("format", format, (*FORMATS, "ubi"))
     first = whole("first_position", first_position, at_least=0)
     if kind == "tiangong":
         raise ValueError(f"format must be one with propensities, got {kind!r} ({path})")
@@ -264,7 +275,11 @@ def read_logged_lists(
             raise ValueError("item_ids must be left out: lists with features have items of their own")
         pages = pages_of_table(table, tally) if kind == "parquet" else read_pages(path, tally, kind=kind)
         return _with_features(path, pages, bad_rows, called)
-    names, fields = _pages(path, tally) if kind == "jsonl" else _rows(table, tally)
+    if kind in ("jsonl", "ubi"):
+        pages = read_pages(path, tally, kind=kind) if kind == "jsonl" else _with_propensities(files, tally)
+        names, fields = _pages(path, pages, tally)
+    else:
+        names, fields = _rows(table, tally)
     if len(names) == 0:
         raise ValueError(f"{path}: no row to read{tally.reasons()}")
     known_names, numbers = np.unique(names, return_inverse=True)
@@ -304,15 +319,26 @@ def _rows(table: Table, tally: Tally) -> tuple[Any, dict[str, Any]]:
     return rows["item"].to_numpy()[:, None].astype(np.str_), fields
 
 
-def _pages(path: Path, tally: Tally) -> tuple[Any, dict[str, Any]]:
+def _with_propensities(files: list[Path], tally: Tally) -> Iterator[Page]:
+    """The pages of UBI that rankloop drew; those that another system ordered have no propensities."""
+    from rankloop.data.click_pages import ubi
+
+    for page in ubi(files, tally):
+        if page.fields:
+            yield page
+        else:
+            tally.bad_rows["a list without propensities, which another system ordered"] += 1
+
+
+def _pages(path: Path, pages: Iterable[Page], tally: Tally) -> tuple[Any, dict[str, Any]]:
     """Pages of one length as lists."""
-    from rankloop.data.click_pages import PROPENSITY, read_pages
+    from rankloop.data.click_pages import PROPENSITY
     from rankloop.data.click_tables import BAD_CHANCE
 
     shown: list[list[str]] = []
     clicks: list[list[int]] = []
     chances: list[Any] = []
-    for page in read_pages(path, tally, kind="jsonl"):
+    for page in pages:
         chance = page.propensity
         if not any(name in page.fields for name in PROPENSITY):
             malformed(path, len(shown) + 1, f"no field {' or '.join(PROPENSITY)}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop.rankers.mw import MW as MW
     from rankloop.rankers.neural import NeuralPDGD as NeuralPDGD
     from rankloop.rankers.neural import NeuralRTopK as NeuralRTopK
+    from rankloop.rankers.p2_lin_rank import P2LinRank as P2LinRank
     from rankloop.rankers.pbm_pie import PBMPIE as PBMPIE
     from rankloop.rankers.pbm_ts import PBMTS as PBMTS
     from rankloop.rankers.pdgd import PDGD as PDGD
@@ -53,6 +54,7 @@ _NAMES = {
     "linear_bandits": "CascadeLinTS CascadeLinUCB LinTSPBM LinUCBPBM",
     "mw": "MW",
     "neural": "NeuralPDGD NeuralRTopK",
+    "p2_lin_rank": "P2LinRank",
     "pbm_pie": "PBMPIE",
     "pbm_ts": "PBMTS",
     "pdgd": "PDGD",

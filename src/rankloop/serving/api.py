@@ -167,6 +167,26 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
     learnt: bool = False
 
 
+class UbiOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename={"event_id": "_id"}):
+    """What became of a document of UBI, with the ID of its event or search, and where it was refused, why.
+
+    status: 201 for what is in the log, 202 for what waits for its list, 200 for what changed nothing; else an error.
+    result: "created", "parked", "duplicate", "late", "unknown", "conflict", "noop" or "error".
+    """
+
+    event_id: str
+    status: int
+    result: str
+    error: dict[str, str] | None = None
+
+
+class UbiAnswer(msgspec.Struct, frozen=True):
+    """What became of the documents of UBI in a request, each under its action, in their order. errors: any refused."""
+
+    errors: bool
+    items: list[dict[str, UbiOutcome]]
+
+
 class ActivateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The list was shown."""
 

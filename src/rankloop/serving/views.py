@@ -54,7 +54,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> api
         parameters=fold.config.parameters,
         policy=api.Policy(**records.given(fold.config.policy)),
         counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
-        parked=sum(map(len, fold.parked.values())),
+        parked=sum(map(len, fold.parked.values())) + fold.waiting.n,
         exploration_share=fold.counts.explored / decisions if decisions else None,
         last_at=fold.at,
         snapshot_seq=served.snapshot_seq,
@@ -130,7 +130,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> api.Decisio
 
 
 def _shown_by(decision: Decision) -> Literal["ranker", "baseline"]:
-    return "baseline" if decision.trial is not None and decision.trial.would else "ranker"
+    return "ranker" if decision.key and not (decision.trial and decision.trial.would) else "baseline"
 
 
 def _story_row(row: Row, outcome: Outcome | None) -> api.StoryRow:
@@ -277,7 +277,7 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     places = _places(fold, None if free is None else free.among, features)
     weights = fold.ranker.weights_now()
     chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()
-    would = decision.trial is not None and bool(decision.trial.would)
+    would = _shown_by(decision) == "baseline"
     found = []
     for position, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
         reason: Literal["pinned", "baseline", "ranker"] = (

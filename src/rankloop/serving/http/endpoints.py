@@ -19,7 +19,7 @@ from msgspec import Meta
 from rankloop import __version__
 from rankloop.serving import admission, views
 from rankloop.serving import api as m
-from rankloop.serving.auth import Guard, Permission
+from rankloop.serving.auth import KEY_IN_ADDRESS, Guard, Permission
 from rankloop.serving.engine import Engine
 from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportRequest, import_history
@@ -39,6 +39,7 @@ _msgpack = msgspec.msgpack.Encoder().encode
 _MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
 _JSON = b"application/json"
 _SPOKEN = (_JSON, *_MSGPACK)
+_TEXT = b"text/plain"
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 _NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
@@ -143,6 +144,8 @@ class EndpointApp:
         return msgspec.convert(told, self._endpoint.request, strict=False)
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
+        if sent == _TEXT and self._endpoint.role == "events":
+            sent = _JSON  # as a beacon of a browser says
         if sent not in _SPOKEN:
             raise admission.Unsupported("Content-Type must be application/json or application/msgpack")
         if sent == _JSON:
@@ -189,8 +192,13 @@ def peer_of(scope: Scope) -> str | None:
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers, the last of each name."""
-    return dict(scope["headers"])
+    """The headers, the last of each name; a key in the address, which a beacon needs, becomes one of them."""
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    query = scope.get("query_string", b"")
+    if b"key=" in query and b"authorization" not in headers:
+        key = dict(parse_qsl(query.decode("latin-1"))).get("key", "")
+        headers |= {b"authorization": b"Bearer " + key.encode(), KEY_IN_ADDRESS: b"1"}
+    return headers
 
 
 def form_of(headers: dict[bytes, bytes]) -> Form:

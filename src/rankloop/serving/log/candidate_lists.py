@@ -134,7 +134,7 @@ def _n_ordered(choice: Choice) -> int:
 
 def by_ranker(decision: Decision) -> bool:
     """Whether any of the list is the ranker's, and not the baseline's."""
-    if decision.trial is not None and decision.trial.would:
+    if not decision.key or (decision.trial is not None and decision.trial.would):
         return False
     return decision.choice is None or bool(decision.choice.positions)
 

@@ -88,6 +88,75 @@ class Parked(dict[str, list[tuple[int, int]]]):
         return found
 
 
+class Search(msgspec.Struct):
+    """What is known of a search whose list is not there yet.
+
+    since: when the first of it came. documents: by event ID the row, and what it says. tried: whether a list was to be
+    made of it since the last of them came, by this process.
+    """
+
+    since: int
+    documents: dict[str, tuple[int, records.Waits]] = {}
+    tried: bool = False
+
+    def seen(self) -> list[records.Waits]:
+        """The impressions."""
+        return [one for _, one in self.documents.values() if one.action == "impression"]
+
+
+class Waiting(msgspec.Struct):
+    """Documents of UBI that came before their list, by search, the oldest first.
+
+    zero: the applications that call the top position 0.
+    """
+
+    of: dict[str, Search] = {}
+    zero: list[str] = []
+
+    @property
+    def n(self) -> int:
+        return sum(len(one.documents) for one in self.of.values())
+
+    def add(self, row: records.Row, document: records.Waits) -> None:
+        if document.ordinal == 0 and document.application not in self.zero and len(self.zero) < _DEAD_KEPT:
+            self.zero.append(document.application)
+        search = self.of.setdefault(row.decision or "", Search(row.at))
+        search.documents[row.event_id] = row.seq, document
+        search.tried = False
+
+    def settle(self, query_id: str) -> None:
+        """The list is there: what it shows need not be known any more."""
+        search = self.of.get(query_id)
+        if search is not None:
+            search.documents = {
+                event: (seq, one) for event, (seq, one) in search.documents.items() if one.action == "click"
+            }
+            if not search.documents:
+                del self.of[query_id]
+
+    def done(self, query_id: str, event_id: str) -> None:
+        """A click was reported as feedback on its list."""
+        search = self.of.get(query_id)
+        if search is not None and search.documents.pop(event_id, None) and not search.documents:
+            del self.of[query_id]
+
+    def give_up(self, oldest: float) -> list[DeadLetter]:
+        """All documents of searches of which the first came before the time `oldest`."""
+        found = []
+        while self.of and (first := next(iter(self.of))) and self.of[first].since < oldest:
+            search = self.of.pop(first)
+            why = (
+                "no list can be made of its impressions" if search.seen() else "no list of this search has it"
+            )
+            found += [DeadLetter(seq, search.since, first, why) for seq, _ in search.documents.values()]
+        return found
+
+    def due_at(self, policy: records.Policy) -> int | None:
+        """When a list is to be made of the impressions of a search; None where there is nothing to make one of."""
+        waits = round(min(policy.window, policy.parking_seconds / 2) * 1000)
+        return next((one.since + waits for one in self.of.values() if not one.tried), None)
+
+
 class Saved(msgspec.Struct):
     """A whole fold, for a snapshot."""
 
@@ -112,6 +181,7 @@ class Saved(msgspec.Struct):
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
     gathering: dict[str, int] = {}
+    waiting: Waiting = msgspec.field(default_factory=Waiting)
 
 
 class Fold:
@@ -132,6 +202,7 @@ class Fold:
         self.number: dict[str, int] = {}
         self.frozen = False
         self.parked = Parked()
+        self.waiting = Waiting()
         self.stored = StoredFeatures()  # of a ranker with features
         self.gathering: dict[
             str, int
@@ -201,6 +272,8 @@ class Fold:
         self.at = row.at
         if self.parked:
             self._bury_all(self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000))
+        if self.waiting.of:
+            self._bury_all(self.waiting.give_up(row.at - self.config.policy.parking_seconds * 1000))
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied, self.link = row.seq, row.link
@@ -231,6 +304,7 @@ class Fold:
         decision = state.decision
         related.states[row.event_id] = state
         self.recent.put(row.event_id, state)
+        self.waiting.settle(row.event_id)
         self.counts.decisions += 1
         self.counts.explored += decision.explored
         if decision.trial is not None:
@@ -254,6 +328,7 @@ class Fold:
 
     def _feedback(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.feedback += 1
+        self.waiting.done(row.decision or "", row.event_id)
         state = related.states.get(row.decision or "")
         if state is not None:
             return self._answer(row, state, at=row.at, answer=related.contents.get(row.seq))
@@ -381,6 +456,12 @@ class Fold:
 
     _import = history_import.take
 
+    def _ubi(self, row: records.Row, related: RelatedRows) -> Outcome:
+        if self.config.policy.parking_seconds <= 0:
+            return self._bury(row, "no list of this search has it")
+        self.waiting.add(row, records.read_body(row))
+        return Outcome("parked")
+
     def _degraded(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
         return _ACCEPTED
@@ -444,6 +525,8 @@ class Fold:
             parts.append(self.trial.live)
         if self.stored.digest:
             parts.append(self.stored.digest)
+        if self.waiting.of:
+            parts.append([(name, sorted(one.documents)) for name, one in self.waiting.of.items()])
         return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
@@ -467,6 +550,7 @@ class Fold:
             trial=self.trial,
             stored=self.stored.save(),
             gathering=dict(self.gathering),
+            waiting=self.waiting,
         )
 
     @classmethod
@@ -493,6 +577,9 @@ class Fold:
         self.policies = records.PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
         self.gathering = dict(saved.gathering)
+        self.waiting = saved.waiting
+        for one in self.waiting.of.values():
+            one.tried = False
 
 
 def at_deadline(state: DecisionState, policy: records.Policy, ranker: Ranker) -> NDArray[np.float64] | None:

@@ -34,11 +34,12 @@ Kind = Literal[
     "policy",
     "promote",
     "import",
+    "ubi",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 # What happens to lists. All other kinds change the ranker: nobody may be shown a list from before, once it was told.
-ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
+ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded", "ubi")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -223,7 +224,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
     candidates: the names in the request's own list; None where the ranker has items of its own, or `stored` has them.
     generation: how often the ranker's items had changed; a list of another generation has other item numbers.
-    key: 128 bits that the whole draw follows from.
+    key: 128 bits that the whole draw follows from; empty for a list that another system ordered.
     allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
     clock but the log's own counts. None in older rows, where `deadline` is a time by the clock of who drew the list.
     """
@@ -346,6 +347,16 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     learnt: bytes = b""
 
 
+class Waits(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A document of UBI whose list is not known yet; the body of a `ubi` row. See `rankloop.serving.ubi`."""
+
+    action: Literal["query", "impression", "click"]
+    item: str = ""
+    ordinal: int | None = None
+    user_query: str = ""
+    application: str = ""
+
+
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -367,6 +378,7 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
         ("upgrade", Upgrade),
         ("policy", PolicyChange),
         ("import", Import),
+        ("ubi", Waits),
     )
 }
 _LITTLE = sys.byteorder == "little"

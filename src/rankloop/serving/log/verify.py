@@ -255,6 +255,8 @@ class Redraw:
 
     def _same(self, fold: Fold, row: Row) -> bool:
         decision = records.read_decision(row.body)
+        if not decision.key and decision.propensities is None:  # another system ordered it
+            return True
         if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
             return False
         features = features_of(fold.stored, decision)
