@@ -174,7 +174,7 @@ def serve(shop: Shop, port: int) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass
 
     return ThreadingHTTPServer(("127.0.0.1", port), Handler)
