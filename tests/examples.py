@@ -181,6 +181,12 @@ RANKERS: dict[str, list[Arguments]] = {
         {"n_items": 3, "measure": "precision@3", "k": 3},
         {"n_items": 1},
     ],
+    "QueryMemory": [
+        {"n_features": 3, "n_pairs": 40},
+        {"n_features": 2, "n_positions": 3, "n_pairs": 1},
+        {"n_features": 0, "n_positions": 1, "n_pairs": 32},
+        {"n_features": 1, "n_pairs": 16, "warm_start": [2.0]},
+    ],
     "RTop1F": [
         {"n_items": 4, "horizon": 500},
         {"n_items": 5, "measure": "sum_loss", "explore": "random"},
@@ -358,6 +364,8 @@ def _clicked_queries() -> Iterator[Environment]:
     ):
         queries = Queries(seed, grades)
         yield ClickedQueries(queries, clicks=clicks, n_positions=shown, measure=measure, order=order)
+    yield ClickedQueries(Queries(4, 3), clicks="perfect", n_positions=3, frequency="zipf")
+    yield ClickedQueries(Queries(5, 3), clicks="navigational", n_positions=3, named=True)
 
 
 def _fixed_items() -> Iterator[Environment]:
@@ -383,6 +391,7 @@ def _query_stream() -> Iterator[Environment]:
         ]
     ):
         yield QueryStream(Queries(seed, grades), measure=measure, order=order)
+    yield QueryStream(Queries(6, 3), measure="ndcg@3", frequency="zipf")
 
 
 ENVIRONMENTS: dict[str, Callable[[], Iterator[Environment]]] = {

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop.rankers.pl_rank import PLRank as PLRank
     from rankloop.rankers.pmed import PMED as PMED
     from rankloop.rankers.precision_ftrl import PrecisionFTRL as PrecisionFTRL
+    from rankloop.rankers.query_memory import QueryMemory as QueryMemory
     from rankloop.rankers.ranked_exp3 import RankedExp3 as RankedExp3
     from rankloop.rankers.reference import BestInHindsight as BestInHindsight
     from rankloop.rankers.reference import Fixed as Fixed
@@ -62,6 +63,7 @@ _NAMES = {
     "pl_rank": "PLRank",
     "pmed": "PMED",
     "precision_ftrl": "PrecisionFTRL",
+    "query_memory": "QueryMemory",
     "ranked_exp3": "RankedExp3",
     "reference": "BestInHindsight Fixed Uniform",
     "rtop1f": "RTop1F",

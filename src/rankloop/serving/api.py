@@ -17,6 +17,7 @@ ItemName = Annotated[str, Meta(pattern=_NAME, min_length=1, max_length=256)]
 # known items, or are checked together.
 ListedName = Annotated[str, Meta(extra_json_schema={"pattern": _NAME, "minLength": 1, "maxLength": 256})]
 EventId = Annotated[str, Meta(pattern=_NAME, min_length=1, max_length=128)]
+Query = Annotated[str, Meta(max_length=1024)] | Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 # Words of answers: a later service may have more of them, which is no reason to fail.
 Status = Annotated[
@@ -90,6 +91,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     n_positions: how many items to show at most. pinned: items that must stand at a position, counted from 0.
     baseline: the application's own order, which is shown instead to a share of requests: see `promote`.
     subject: whose context it is: it is encrypted with a key of this subject, and erased with `rankloop erase`.
+    query: what was searched for, for rankers that remember queries. The log has a hash of it only.
     """
 
     decision_id: EventId | None = None
@@ -102,6 +104,7 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     baseline: list[ListedName] | None = None
     shared: Annotated[list[float], Meta(min_length=1)] | None = None
     subject: EventId | None = None
+    query: Query | None = None
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):

@@ -189,7 +189,8 @@ def _probe(kind: type, packed: bytes) -> str:
     for _ in range(_ROUNDS):
         context = None
         if not has_items(config.algorithm):
-            context = rng.random((_ITEMS, ranker.n_features or 1)).astype(np.float32)
+            rows = rng.random((_ITEMS, ranker.n_features or 1)).astype(np.float32)
+            context = ranker.as_request(rows, 1, range(_ITEMS))
         shown = ranker.rank(context, rng=rng)
         digest.update(shown.items.astype("<i8").tobytes())
         heard = rng.integers(0, 2, ranker.feedback.length(len(shown.items)))

@@ -84,6 +84,7 @@ async def rerank(
         features=await _features(fold, request, engine.extractor, engine.limits),
         n_positions=None if wanted == len(names) <= most else min(wanted, most),
         baseline=names if bound_of(fold.config.policy) or may_show_baseline(fold) else None,
+        query=request.query,
     )
     try:
         shown = await engine.rank(request.model, asked)

@@ -22,7 +22,7 @@ from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
-from rankloop.serving.rank_request import read_request
+from rankloop.serving.rank_request import for_ranker, read_request
 from rankloop.serving.registry import OtherVersion
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
@@ -264,10 +264,11 @@ class ServedRanker:
         asked = read_request(fold, request, limits)
         key = key_of(fold.config.seed, decision_id)
         rng = draws.generator(key)
-        drawn = draw_for(fold, asked.features, asked.free, asked.baseline, key, rng, asked.reach)
+        wanted = for_ranker(fold, asked)
+        drawn = draw_for(fold, wanted, asked.free, asked.baseline, key, rng, asked.reach)
         weights = None
         if drawn.choice is None and drawn.ranking is not None:
-            weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
+            weights = weigh(fold.ranker, wanted, drawn.ranking, k=fold.estimates.k)
         decision = Decision(
             model_seq=fold.applied,
             generation=fold.generation,
@@ -288,6 +289,7 @@ class ServedRanker:
             trial=drawn.trial,
             stored=asked.stored,
             rails=drawn.rails,
+            query=asked.query,
         )
         entry = Entry(
             ranker=self.name,

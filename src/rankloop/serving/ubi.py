@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from rankloop.data.ubi import Event, Query, Unknown, impressed, is_action, read_document
+from rankloop.features import key_of
 from rankloop.serving.admission import (
     Busy,
     Conflict,
@@ -40,7 +41,7 @@ from rankloop.serving.api import (
 )
 from rankloop.serving.log import records
 from rankloop.serving.log.digests import digest_of
-from rankloop.serving.log.records import Decision, Entry, Waits
+from rankloop.serving.log.records import Decision, Entry, Waits, pack
 from rankloop.serving.rank_request import check_context, chosen_rows, request_rows
 from rankloop.serving.stores.contract import Stale
 
@@ -272,7 +273,7 @@ def list_of(fold: Fold, query: Query, limits: Limits) -> Decision:
     check_names(names, limits, field=field)
     context: dict[str, Any] = {"user_query": query.user_query}
     check_context(context, limits)
-    candidates, stored = None, None
+    candidates, stored, features = None, None, None
     if fold.has_items:
         n = fold.ranker.n_positions or len(fold.items)
         if len(names) < n:
@@ -285,6 +286,7 @@ def list_of(fold: Fold, query: Query, limits: Limits) -> Decision:
     else:
         rows = request_rows(fold, RankRequest(items=names), limits)
         _, stored = chosen_rows(fold, rows, None, [])
+        features = None if rows.given is None else pack(rows.given)
         shown = list(range(len(names)))
         candidates = names if stored is None else None
     return Decision(
@@ -298,6 +300,8 @@ def list_of(fold: Fold, query: Query, limits: Limits) -> Decision:
         context=context,
         allowed=round(fold.config.policy.deadline_seconds * 1000),
         stored=stored,
+        features=features,
+        query=key_of(query.user_query),
     )
 
 

@@ -20,7 +20,7 @@ from rankloop.serving.log.fold import Fold, OtherHistory, fold_through, learnt_r
 from rankloop.serving.log.guard_rails import bound_of, rail_of
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.snapshots import newest_fold
-from rankloop.serving.log.stored_features import candidate_names, features_of
+from rankloop.serving.log.stored_features import candidate_names, features_of, request_of
 from rankloop.serving.privacy import read_context
 from rankloop.serving.series import Series, columns
 from rankloop.serving.served_ranker import ServedRanker
@@ -272,9 +272,10 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     pinned = {} if free is None else free.pinned
     try:
         features = features_of(fold.stored, decision)
+        request = request_of(fold.ranker, fold.stored, decision)
     except ValueError:  # they were replaced long ago
-        features = None
-    places = _places(fold, None if free is None else free.among, features)
+        features = request = None
+    places = _places(fold, None if free is None else free.among, request)
     weights = fold.ranker.weights_now()
     chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()
     would = _shown_by(decision) == "baseline"
@@ -301,12 +302,10 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     return found
 
 
-def _places(
-    fold: Fold, among: NDArray[np.int64] | None, features: NDArray[np.float32] | None
-) -> dict[int, int]:
+def _places(fold: Fold, among: NDArray[np.int64] | None, request: Any) -> dict[int, int]:
     """Of each candidate its place in the order that the ranker holds best, as far as it has one."""
     if not fold.has_items:
-        order = [] if features is None else fold.ranker.current(features).tolist()
+        order = [] if request is None else fold.ranker.current(request).tolist()
     else:
         order = fold.active[fold.ranker.current()].tolist()
     if among is not None:

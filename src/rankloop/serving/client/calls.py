@@ -132,6 +132,7 @@ class Wanted(TypedDict):
     baseline: NotRequired[Sequence[str]]
     shared: NotRequired[Sequence[float]]
     subject: NotRequired[str]
+    query: NotRequired[str | int]
 
 
 class ShownList(TypedDict):
@@ -142,6 +143,7 @@ class ShownList(TypedDict):
     relevance: NotRequired[Sequence[float]]
     propensities: NotRequired[Sequence[float]]
     features: NotRequired[Sequence[Sequence[float]]]
+    query: NotRequired[str | int]
 
 
 def create(
@@ -256,6 +258,7 @@ def rank(
     baseline: Sequence[str] | None = None,
     shared: Sequence[float] | None = None,
     subject: str | None = None,
+    query: str | int | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -281,6 +284,8 @@ def rank(
         Numbers of the request as a whole, such as of its user: each times each stored feature is a feature.
     subject : str, optional
         Whose context it is: `rankloop erase` makes it unreadable for good.
+    query : str or int, optional
+        What was searched for, for rankers that remember queries.
 
     Returns
     -------
@@ -298,6 +303,7 @@ def rank(
         "baseline": None if baseline is None else list(baseline),
         "shared": None if shared is None else [float(value) for value in shared],
         "subject": subject,
+        "query": query,
     }
     return _post(_of(name, "rank"), RankAnswer, body)
 

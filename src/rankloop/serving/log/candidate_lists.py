@@ -22,7 +22,7 @@ from rankloop.serving.confidence import Watched
 from rankloop.serving.log import records
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Choice, Decision, Policy, PolicyHistory, Rails, Trial
-from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.log.stored_features import features_of, request_of
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -175,7 +175,7 @@ def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
     memo = tuple(records.unpack(part) for part in decision.memo)
     if fold.has_items:
         return memo
-    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: features_of(fold.stored, decision))
+    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: request_of(fold.ranker, fold.stored, decision))
     return whole
 
 
@@ -234,7 +234,7 @@ def _learn_other_rows(fold: Fold, decision: Decision, shown: Whole, values: NDAr
         raise ValueError(
             f"feedback must have {feedback_length(fold.ranker, decision)} values, got {len(values)}"
         )
-    fold.ranker.learn_logged(shown, values, features=features)
+    fold.ranker.learn_logged(shown, values, features=request_of(fold.ranker, fold.stored, decision))
     return True
 
 

@@ -30,6 +30,7 @@ from rankloop.serving.log.stored_features import (
     StoredFeatures,
     candidate_names,
     features_of,
+    request_of,
 )
 from rankloop.serving.privacy import key_name
 from rankloop.serving.registry import build, has_items
@@ -315,8 +316,8 @@ async def replay(
             continue  # another ranker would have had other items to choose from, or the list was a baseline
         if own_items and not set(one.shown) <= set(names):
             continue  # from after a change of items
-        features = features_of(one.stored, one.decision)
-        mine = player.rank(features, rng=draws.generator(key_of(config.seed, f"replay {one.row.event_id}")))
+        request = request_of(player, one.stored, one.decision)
+        mine = player.rank(request, rng=draws.generator(key_of(config.seed, f"replay {one.row.event_id}")))
         known = names if own_items else (candidate_names(one.stored, one.decision) or [])
         place = {name: i for i, name in enumerate(known)}
         theirs = np.array([place[name] for name in one.shown[: len(one.values)]], np.int64)

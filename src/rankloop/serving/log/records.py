@@ -246,6 +246,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     trial: Trial | None = None
     stored: ByReference | None = None
     rails: Rails | None = None
+    query: int | None = None  # the key of what was searched for
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -331,7 +332,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     names: of the items. lists: lists x positions, places in `names` (int32), -1 behind the end of a list. values: what
     came back (uint8 for clicks, else float64). propensities (float64) and features (float32, lists x positions x
     features) where known.
-    learnt: a state instead, with form "state".
+    learnt: a state instead, with form "state". queries: the keys of what was searched for, by list (int64).
     """
 
     history: str
@@ -345,6 +346,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     propensities: Packed | None = None
     features: Packed | None = None
     learnt: bytes = b""
+    queries: Packed | None = None
 
 
 class Waits(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -384,14 +386,19 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
 _LITTLE = sys.byteorder == "little"
 
 
+# Fields of a decision that are written, whatever is in them.
+_ALWAYS = Decision.__struct_fields__.index("choice")
+
+
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.rails is None:
-        # As it was before there were guard rails, stored features, a baseline, and a choice.
-        n_left_out = 1
-        if body.stored is None:
-            n_left_out = 2 if body.trial is not None else 3 if body.choice is not None else 4
-        return _encode(msgspec.structs.astuple(body)[:-n_left_out])
+    if type(body) is Decision and body.query is None:
+        # As it was before there were queries, guard rails, stored features, a baseline, and a choice.
+        fields = msgspec.structs.astuple(body)
+        n = len(fields) - 1
+        while n > _ALWAYS and fields[n - 1] is None:
+            n -= 1
+        return _encode(fields[:n])
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))
     return _encode(body)
