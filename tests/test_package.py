@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 import shlex
 import shutil
@@ -81,6 +82,30 @@ def test_the_wheel_ships_types_licence_and_command(wheel: zipfile.ZipFile) -> No
     assert {f"rankloop/{_in_source(path)}" for path in SOURCES} <= shipped
     assert not [name for name in shipped if not name.startswith(("rankloop/", information))]
     assert "rankloop = rankloop.__main__:main" in wheel.read(f"{information}/entry_points.txt").decode()
+
+
+@pytest.mark.parametrize("repository", ["", "someone/rankloop"])
+def test_pictures_and_links_of_the_readme_work_on_an_index(repository: str, tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "src" / "rankloop").mkdir(parents=True)
+    shutil.copy(PACKAGE / "__init__.py", tmp_path / "src" / "rankloop")
+    build = (
+        f"from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel({str(tmp_path)!r})"
+    )
+    where = os.environ | {"GITHUB_REPOSITORY": repository, "GITHUB_REF_NAME": "v1.2.3"}
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, env=where, capture_output=True, check=True)
+    (metadata,) = tmp_path.glob("*.dist-info/METADATA")
+    page = metadata.read_text()
+    readme = (ROOT / "README.md").read_text()
+    if not repository:
+        assert page.endswith(readme)
+        return
+    assert f"Project-URL: Repository, https://github.com/{repository}" in page
+    pictures, links = (re.findall(rf"{sign}\[[^\]]*\]\(([^)]*)\)", page) for sign in ("!", "[^!]"))
+    assert [one.partition("/v1.2.3/")[2] for one in pictures] == re.findall(r"!\[.*?\]\((.*?)\)", readme)
+    assert all((ROOT / one.partition("/raw/v1.2.3/")[2]).is_file() for one in pictures)
+    assert all(one.startswith(("https:", "#")) for one in links)
 
 
 def test_the_changelog_tells_of_this_version() -> None:

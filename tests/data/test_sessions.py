@@ -331,6 +331,32 @@ def test_a_table_of_impressions(tmp_path: Path) -> None:
     assert repr(again) == "LoggedLists('again': 2 lists of 1, 3 items, 1 click; 4 bad rows left out)"
 
 
+def test_lists_of_one_query(tmp_path: Path) -> None:
+    table, pages = tmp_path / "shown.csv", tmp_path / "pages.jsonl"
+    table.write_text(
+        "q,item,rank,click,propensity\ncat,a,1,1,0.5\ndog,b,1,0,0.5\ncat,b,2,0,0.5\n,a,1,0,0.5\n"
+    )
+    rows = [
+        {"q": query, "shown": ["a"], "clicked": [], "propensity": 0.5, "features": [[1.0]]}
+        for query in ("cat", "dog", "cat")
+    ]
+    pages.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text(pages.read_text().replace(', "features": [[1.0]]', ""))
+    assert data.read_logged_lists(table).bad_rows == {"no query": 1}
+    for path in (table, pages, plain):
+        together = data.read_logged_lists(path)
+        assert (together.n_queries, together.n_rows) == (2, 3)
+        assert "3 lists of 1, 2 queries, " in repr(together)
+        alone = data.read_logged_lists(path, query="cat")
+        assert (alone.n_queries, alone.n_rows) == (1, 2)
+        with pytest.raises(ValueError, match=r"query must be one of cat, dog \(.*, got 'cow'"):
+            data.read_logged_lists(path, query="cow")
+    table.write_text("item,rank,click,propensity\na,1,1,0.5\n")
+    with pytest.raises(ValueError, match=r"query must be left out: the log names no queries \(.*, got 'cow'"):
+        data.read_logged_lists(table, query="cow")
+
+
 def test_pages_with_a_chance_for_the_list_or_for_each_position(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     page = {"shown": ["b", "a"], "clicked": ["a"]}

@@ -55,10 +55,10 @@ class ServeOptions:
     data: DataOption = DATA
     database: DatabaseOption = None
     schema: SchemaOption = "rankloop"
-    host: Annotated[
-        str, service_option("host", "Address to listen on; any address other than loopback needs API keys.")
-    ] = "127.0.0.1"
-    port: Annotated[int, service_option("port", "Port to listen on; 0 takes a free one.")] = 8000
+    host: Annotated[str, service_option("host", "Address; any other than loopback needs API keys.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, service_option("port", "Port; 0 takes a free one.")] = 8000
     snapshot_every: Annotated[int, service_option("snapshot_every", "Rows of the log between snapshots.")] = (
         20_000
     )
@@ -74,7 +74,7 @@ class ServeOptions:
     segments: SegmentsOption = None
     memory: Annotated[bool, Option("--memory", help="Keep nothing when it stops: for trials.")] = False
     users: Annotated[
-        bool, Option("--simulated-users", "--people", help="Add simulated users, to have something to watch.")
+        bool, Option("--simulated-users", "--people", help="Add simulated users, to watch it learn.")
     ] = False
     unsafe: Annotated[
         bool,
@@ -135,16 +135,13 @@ class ServeOptions:
 def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     """Rank over HTTP, and learn from the feedback.
 
-    What it acknowledges is never lost. A setting is a flag, an environment variable such as RANKLOOP_SERVE_PORT, or a
-    line of rankloop.toml.
+    A setting is a flag, a variable such as RANKLOOP_SERVE_PORT, or a line of rankloop.toml.
 
     [b]Examples[/b]
 
       rankloop serve --data my-rankers
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
-
-      rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
     from rankloop.serving.admission import read_limits

@@ -279,6 +279,10 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     weights = fold.ranker.weights_now()
     chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()
     would = _shown_by(decision) == "baseline"
+    chosen = [
+        places.get(number) for position, number in enumerate(numbers.tolist()) if position not in pinned
+    ]
+    drawn = then and chosen != list(range(len(chosen)))
     found = []
     for position, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
         reason: Literal["pinned", "baseline", "ranker"] = (
@@ -294,7 +298,7 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
             _fixed(reason, bounded)
             or [
                 *_standing(place, len(places), then),
-                *_drawing(decision, chance),
+                *_drawing(decision, chance, drawn),
                 *_weighing(parts),
             ]
         )
@@ -340,16 +344,23 @@ def _standing(place: int | None, n_places: int, then: bool) -> list[str]:
         return []
     where = f"in place {place + 1} of {n_places}"
     if then:
-        return [f"The ranker held it {where}."]
-    return [f"The ranker now holds it {where}; its state when it drew the list is not kept."]
+        return [f"The order that the ranker estimated to be best had it {where}."]
+    now = f"The order that the ranker now estimates to be best has it {where}"
+    return [f"{now}; its state when it drew the list is not kept."]
 
 
-def _drawing(decision: Decision, chance: float | None) -> list[str]:
+def _drawing(decision: Decision, chance: float | None, drawn: bool) -> list[str]:
+    """How the list came about; `drawn`: it differs from the best order of its moment."""
     rail = rail_of(decision)
     if rail == "greedy":
         return ["The exploration cap let the best list of the moment be shown."]
     told = [] if chance is None else [f"It had a chance of {chance:.1%} of standing here."]
-    told.append("The list explored." if decision.explored else "The list did not explore.")
+    if decision.explored:
+        told.append("The list explored.")
+    elif drawn and not rail:
+        told.append("The ranker draws its lists, and this one differs from that order.")
+    else:
+        told.append("The list did not explore.")
     if rail == "moved":
         told.append("The bound on displacements moved items of the list.")
     if rail == "groups":
