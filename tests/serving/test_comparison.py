@@ -174,6 +174,10 @@ def test_rankers_of_the_service_are_asked_and_a_retry_is_the_same_list() -> None
             told = await _verdict(engine)
             assert told.lists == 20
             assert len(told.pairs) == 3
+            # Without items they are all that the first ranker has, whatever it shows of them.
+            await create(engine, "two", algorithm="Comparison", parameters={"rankings": ["new", "wide"]})
+            shown = await rank(engine, "all", "two", features=np.eye(5, 2).tolist())
+            assert sorted(shown.items) == sorted(ITEMS)
             assert (
                 engine.rankers["new"].fold.counts.decisions == 20
             )  # its own; it is asked, and nothing is logged
