@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers test-wheel reproduce setup kernels lint format bench load torture soak deployed docs lock clean
+.PHONY: help demo serve search-demo notebook test test-library test-service test-papers test-wheel reproduce setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -42,6 +42,9 @@ demo: $(RUNS) ## watch a ranker learn in the terminal, write a report, then run 
 
 serve: $(RUNS) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
 	@$(BIN)/rankloop serve --simulated-users --data results/live
+
+search-demo: $(RUNS) ## a shop whose search learns, judged live against its engine; open its address in a browser, Ctrl-C stops it
+	@$(BIN)/python -m examples.search_demo $(DEMO_ARGS)
 
 notebook: $(RUNS) ## open the notebooks of examples/ in the browser
 	@$(BIN)/python -c "import jupyterlab" 2>/dev/null || $(INSTALL) jupyterlab

@@ -24,6 +24,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, records
 from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
     DecisionState,
@@ -439,7 +440,13 @@ class Fold:
         carried(self.ranker, self.config, before=self.items, names=names)
 
     def _promote(self, row: records.Row, related: RelatedRows) -> Outcome:
-        self.trial.promoted(row.seq, records.read_body(row).share)
+        body, comparison = records.read_body(row), comparison_of(self)
+        if comparison is None:
+            self.trial.promoted(row.seq, body.share)
+        elif comparison.shown is not None and body.share == 0.0:
+            return Outcome("conflict")  # it was stopped between the check of this call and its writing
+        else:
+            comparison.show(body.ranking)
         return _ACCEPTED
 
     def _freeze(self, row: records.Row, related: RelatedRows) -> Outcome:
