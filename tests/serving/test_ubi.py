@@ -22,6 +22,7 @@ from rankloop.serving.ubi import read_lines
 from tests.serving.in_process import ask
 from tests.serving.service import ITEMS, Clock, adds_up, create, play, rank, running
 from tests.serving.shared_store import Crash, SharedStore
+from tests.ubi_schema import takes_event, takes_query
 
 AT = 1_717_200_000_000
 FEATURES: dict[str, Any] = {
@@ -412,7 +413,10 @@ def test_what_is_written_out_is_ubi_with_propensities(tmp_path: Path) -> None:
             assert await export_ubi(engine.store, "shop", path) == 5
             documents = [json.loads(line) for line in path.read_text().splitlines()]
             assert [is_action(one) for one in documents] == [True, False] * (len(documents) // 2)
-            read = [read_document(one) for one in documents[1::2]]  # each as the schema wants it
+            for one in documents[1::2]:
+                is_event = "action_name" in one
+                assert takes_event(one, corrected=True) if is_event else takes_query(one), one
+            read = [read_document(one) for one in documents[1::2]]
             searches = {one.query_id: one for one in read if isinstance(one, Query)}
             assert searches["foreign"].propensities is None
             for i in range(4):
