@@ -295,4 +295,4 @@ def test_lists_with_propensities_can_be_evaluated(tmp_path: Path) -> None:
     lists = data.read_logged_lists(tmp_path / "log")
     assert lists.propensities is not None
     assert (lists.propensities.tolist(), lists.clicks.tolist()) == ([[0.5, 0.25]], [[0, 1]])
-    assert lists.bad_rows == {"a list without propensities, which another system ordered": 1}
+    assert lists.bad_rows == {"a list without propensities": 1}
