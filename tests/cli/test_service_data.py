@@ -105,6 +105,7 @@ def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
     # A row of the table is one position, so this is the clicks for each: half of 0.9 + 0.6.
     assert found.low < 0.75 < found.high
     unwind = tmp_path / "unwind.parquet"
+    _run(folder, "export", "unwind", "--parquet", str(unwind))
     assert pl.read_parquet(unwind)["decision"].n_unique() == 150
     lines = tmp_path / "pages.ndjson"
     said = _run(folder, "export", "pages", "--parquet", str(file), "--ubi", str(lines))
