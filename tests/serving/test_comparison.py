@@ -174,6 +174,10 @@ def test_rankers_of_the_service_are_asked_and_a_retry_is_the_same_list() -> None
             told = await _verdict(engine)
             assert told.lists == 20
             assert len(told.pairs) == 3
+            # Without items they are all that the first ranker has, whatever it shows of them.
+            await create(engine, "two", algorithm="Comparison", parameters={"rankings": ["new", "wide"]})
+            shown = await rank(engine, "all", "two", features=np.eye(5, 2).tolist())
+            assert sorted(shown.items) == sorted(ITEMS)
             assert (
                 engine.rankers["new"].fold.counts.decisions == 20
             )  # its own; it is asked, and nothing is logged
@@ -236,6 +240,38 @@ def test_a_ranker_learns_from_the_mixed_lists_as_an_apprentice() -> None:
             assert (await _verdict(engine)).winner == "learner"
             await adds_up(engine, "learner")
             await adds_up(engine, "vs")
+
+    play(story)
+
+
+def test_a_memory_of_queries_competes_while_it_learns() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(
+                engine,
+                "memory",
+                algorithm="QueryMemory",
+                parameters={"n_features": 1},
+                policy={"apprentice": True},
+            )
+            await _compare(engine, rankings=("engine", "memory"))
+            hits = [f"doc-{i}" for i in range(12)]
+            scores = [[1.0 - i / 12] for i in range(12)]  # the engine's
+            rng = np.random.default_rng(1)
+            for i in range(150):
+                query = int(rng.integers(3))
+                asked = {"features": scores, "query": f"query {query}"}
+                shown = await rank(engine, f"d{i}", "vs", rankings={"engine": hits}, **asked)
+                there = await rank(engine, f"d{i}", "memory", items=hits, baseline=shown.items, **asked)
+                assert there.items == shown.items
+                seen = shown.items[:10]
+                clicked = [one for one in seen if rng.random() < (0.8 if one == f"doc-{7 + query}" else 0.05)]
+                for name in ("vs", "memory"):
+                    told = await answer(engine, f"d{i}", name=name, relevance=None, clicked=clicked)
+                    assert told.learnt
+            assert (await _verdict(engine)).winner == "memory"
+            for name in ("vs", "memory"):
+                await adds_up(engine, name)
 
     play(story)
 

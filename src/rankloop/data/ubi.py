@@ -146,7 +146,7 @@ def _name(value: Any, field: str) -> str:
 
 
 def _query(fields: Mapping[str, Any]) -> Query:
-    hits = next((fields[name] for name in _HITS if name in fields), [])
+    hits: Any = next((fields[name] for name in _HITS if name in fields), [])
     if isinstance(hits, str):
         hits = [one.strip() for one in hits.split(",") if one.strip()]
     if not isinstance(hits, list):

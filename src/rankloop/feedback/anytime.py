@@ -5,8 +5,8 @@ What comes in is which of two rankings each list prefers: 1, -1, or 0 where it p
 - The sign test with a mixture (Robbins 1970): of the lists that prefer one of them, half prefer each where there is no
   difference; otherwise the share is beta distributed. The likelihood ratio of the two is a nonnegative martingale, and
   ever exceeds 1 / error with a probability of at most `error` (Ville). For lists that are alike over time.
-- The empirical Bernstein bound (Waudby-Smith and Ramdas 2024, theorem 2; Howard et al. 2021): of the mean preference of
-  all lists, whatever changes meanwhile, and about twice as many lists.
+- An empirical Bernstein bound (Howard et al. 2021; Waudby-Smith and Ramdas 2024), a mixture over the inequality of Fan,
+  Grama and Liu (2015): of the mean preference of all lists, whatever changes meanwhile. It takes more lists.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ class Tally:
     error : float, optional
         The probability that any verdict is ever wrong. It is divided by the number of pairs.
     test : {"sign", "bernstein"}, optional
-        What a verdict rests on: "sign", for users who stay alike, or "bernstein", which needs about twice as many lists
-        and holds whatever changes.
+        What a verdict rests on: "sign", for users who stay alike, or "bernstein", which holds whatever changes, and
+        needs more lists: in two cases that were measured, 1.3 and 1.7 times as many.
 
     Examples
     --------

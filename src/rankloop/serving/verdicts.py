@@ -87,6 +87,8 @@ async def _ask(
     fold = served.fold
     if isinstance(fold.ranker, Comparison):
         raise RequestError(f"rankings must have the order of {name!r}: it is a comparison", field="rankings")
+    if items is None and fold.has_items:
+        items = fold.items
     asked = api.RankRequest(
         decision_id,
         items=items,

@@ -125,7 +125,7 @@ class Comparison(Ranker):
     def learn(self, ranking: Ranking, feedback: Any) -> None:
         n = len(ranking.items)
         clicks = self.feedback.check(feedback, n)
-        worth, *unit = ranking.memo
+        worth, unit = ranking.memo[0] if ranking.memo else np.empty(0), ranking.memo[1:]
         m = self.feedback.length(n)
         if worth.shape == (self.n_rankings, 0):
             return  # it was not mixed
