@@ -133,7 +133,7 @@ QUERY = {"query_id": "q", "user_query": "tea"}
         (event(**attributes(item=[1])), "object_id must be text", "object_id"),
         ({"user_query": "tea"}, "a query without a query_id", "query_id"),
         (QUERY | {"user_query": 7}, "user_query must be text", "user_query"),
-        (QUERY | {"user_query": "x" * 5000}, "user_query must have at most 4,096", "user_query"),
+        (QUERY | {"user_query": "x" * 5000}, "user_query must have at most 1,024", "user_query"),
         (QUERY | {"query_response_hit_ids": {"a": 1}}, "must be a list", "query_response_hit_ids"),
         (QUERY | {"query_response_hit_ids": ["a", "a"]}, "must not repeat an id", "query_response_hit_ids"),
         (QUERY | {"query_response_hit_ids": [None]}, "must be text of 1", "query_response_hit_ids"),
@@ -214,7 +214,7 @@ def test_the_sample_data_of_opensearch_is_read(as_array: bool, tmp_path: Path) -
     assert not pages.bad_rows
     assert data.read_clicks(path, format=shape).clicked.sum() == 1
     assert list(data.read_lists(path, format=shape, query="tea")) == [
-        {"items": list("abc"), "clicks": [0, 0, 1]}
+        {"items": list("abc"), "clicks": [0, 0, 1], "query": "tea"}
     ]
     with pytest.raises(ValueError, match="no row to read; bad rows: 2 with a list without propensities"):
         data.read_logged_lists(path, format=shape)

@@ -248,6 +248,53 @@ def test_guard_rails_and_trials_take_the_callers_order_for_the_baseline() -> Non
     play(story)
 
 
+def test_a_comparison_judges_the_callers_order() -> None:
+    """The first ranking is the order in which documents came; the other is a ranker, with features as for itself."""
+
+    async def story() -> None:
+        async with running() as engine:
+            app = await shop(engine)
+            parameters = {"rankings": ["today", "shop"], "n_positions": 4}
+            await create(engine, "trial", algorithm="Comparison", parameters=parameters)
+            asked = ASKED | {"model": "trial"}
+            for i in range(40):
+                mine = asked | {"decision_id": f"t{i}", "unit": f"session {i}"}
+                status, answer = await ask(app, "POST", "/v2/rerank", mine)
+                assert status == 200, answer
+                assert sorted(order(answer)) == list(range(12))
+                # Whoever likes what came first in the engine's order prefers that order.
+                clicked = [DOCUMENTS[i] for i in order(answer)[:4] if i == 0]
+                report = {"decision_id": f"t{i}", "clicked": clicked}
+                assert (await ask(app, "POST", "/v1/rankers/trial/feedback", report))[0] == 200
+            verdict = (await ask(app, "GET", "/v1/rankers/trial"))[1]["comparison"]
+            assert verdict["lists"] == 40
+            assert verdict["pairs"][0]["wins"] > verdict["pairs"][0]["losses"]
+            assert (await ask(app, "GET", "/v1/rankers/shop"))[1]["counts"]["decisions"] == 0
+            status, answer = await ask(app, "POST", "/v2/rerank", ASKED | {"unit": "me"})
+            assert (status, answer["error"]["field"]) == (422, "unit")  # for a comparison only
+            wrong = {"rankings": ["today", "absent"], "n_positions": 4}
+            await create(engine, "alone", algorithm="Comparison", parameters=wrong)
+            status, answer = await ask(app, "POST", "/v2/rerank", ASKED | {"model": "alone"})
+            assert (status, answer["message"]) == (404, "there is no ranker 'absent'")
+            await adds_up(engine, "trial")
+
+    play(story)
+
+
+def test_a_memory_for_queries_knows_documents_by_their_names() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, "shop", algorithm="QueryMemory", parameters={"n_features": 1})
+            app = App(engine)
+            assert (await ask(app, "POST", "/v2/rerank", ASKED))[0] == 200
+            status, answer = await ask(
+                app, "POST", "/v2/rerank", ASKED | {"documents": ["long " * 100, "tea"]}
+            )
+            assert (status, answer["error"]["field"]) == (422, "documents[0]")  # and not by their places
+
+    play(story)
+
+
 def test_what_is_refused_changes_nothing() -> None:
     async def story() -> None:
         async with running() as engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.ubi import read_lines
 from tests.serving.in_process import ask
 from tests.serving.service import ITEMS, Clock, adds_up, create, play, rank, running
+from tests.serving.shared_store import Crash, SharedStore
 
 AT = 1_717_200_000_000
 FEATURES: dict[str, Any] = {
@@ -438,5 +440,78 @@ def test_what_is_written_out_is_ubi_with_propensities(tmp_path: Path) -> None:
             assert data.read_sessions(path).n_rows == 5
             with pytest.raises(ValueError, match="there is no folder"):
                 await export_ubi(engine.store, "shop", tmp_path / "no" / "x")
+
+    play(story)
+
+
+def test_documents_that_come_to_different_replicas_are_joined_once() -> None:
+    async def story() -> None:
+        store, clock = SharedStore(), Clock(2_000_000.0)
+        engines = [Engine(store, clock=clock, housekeeping=False) for _ in range(2)]
+        for engine in engines:
+            await engine.open()
+        one, other = map(App, engines)
+        await create(engines[0], **FEATURES)
+        seen = [event("impression", item, ordinal=i) for i, item in enumerate(["tea", "nap", "walk"])]
+        for i, document in enumerate([*seen, event(), search("s2", None), event(query_id="s2")]):
+            for app in (one, other) if i % 2 else (other, one):  # a client that tries both
+                said = await post(app, "/ubi_events", [document])
+                assert said[0][0] in (200, 202)
+        assert (await post(other, "/ubi_queries", [search("s2")])) == [(201, "created")]
+        for _ in range(4):
+            clock.seconds += 16
+            for engine in engines:
+                await engine.housekeeping.tick()
+        folds = [(await engine.find("shop")).fold for engine in engines]
+        assert [(fold.counts.decisions, fold.rounds, fold.waiting.n) for fold in folds] == [(2, 2, 0)] * 2
+        assert folds[0].state_hash() == folds[1].state_hash()
+        shown = ["tea", "nap", "walk"]
+        assert sorted(await learnt(engines[0])) == [(shown, [0.0, 1.0, 0.0])] * 2
+        await adds_up(engines[0], "shop")
+        for engine in engines:
+            await engine.close()
+
+    play(story)
+
+
+@pytest.mark.parametrize("crash", ["before", "after"])
+@pytest.mark.parametrize("at", range(6))
+def test_a_crash_at_any_write_loses_and_doubles_nothing(crash: str, at: int) -> None:
+    """The client sends again what was not answered; what was waiting is joined by whoever comes next."""
+
+    async def story() -> None:
+        store, clock = SharedStore(), Clock(2_000_000.0)
+        seen = [event("impression", item, ordinal=i) for i, item in enumerate(["tea", "nap", "walk"])]
+        async with running(store, clock=clock) as engine:
+            await create(engine, **FEATURES)
+        to_send: list[Any] = [[seen[0], event()], seen[1:]]
+        for step in range(8):
+            # Another process each time; the one of this step is killed while it writes, where it does.
+            engine = Engine(store, clock=clock, housekeeping=False, limits=Limits(store_seconds=0.2))
+            await engine.open()
+            store.crash = crash if step == at else None
+            with contextlib.suppress(Crash):
+                if step < 6 and to_send:
+                    await post(App(engine), "/ubi_events", to_send[0])
+                else:
+                    clock.seconds += 16
+                    served = await engine.find("shop")
+                    await engine.housekeeping.hold_leases()
+                    await engine.housekeeping.expire(served)
+            crashed = step == at and store.crash is None
+            store.crash = None
+            if not crashed:
+                to_send = to_send[1:]
+            with contextlib.suppress(Crash):
+                await engine.close()
+        async with running(store, clock=clock) as engine:
+            for _ in range(4):
+                clock.seconds += 16
+                await engine.find("shop")
+                await engine.housekeeping.tick()
+            fold = (await engine.find("shop")).fold
+            assert (fold.counts.decisions, fold.rounds, fold.waiting.n, fold.counts.dead) == (1, 1, 0, 0)
+            assert await learnt(engine) == [(["tea", "nap", "walk"], [0.0, 1.0, 0.0])]
+            await adds_up(engine, "shop")
 
     play(story)

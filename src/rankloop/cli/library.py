@@ -419,7 +419,8 @@ def advise(
     if as_json:
         typer.echo(json.dumps(_plain_advice(advice), indent=2))
         return
-    for line in str(advice).splitlines():
+    # The safest and the usually best ranker answer the question; the next one comes last.
+    for line in sorted(str(advice).splitlines(), key=lambda line: line.startswith("Next best:")):
         typer.echo(textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False))
 
 
