@@ -519,3 +519,50 @@ def test_a_crash_at_any_write_loses_and_doubles_nothing(crash: str, at: int) -> 
             await adds_up(engine, "shop")
 
     play(story)
+
+
+def test_clicks_are_gathered_until_the_deadline_where_the_policy_says_so() -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with running(clock=clock) as engine:
+            app = App(engine)
+            await create(engine, **FEATURES, policy={"answers": "union", "deadline_seconds": 100.0})
+            await post(app, "/_bulk", [search(), event()])
+            await gathered(engine, clock, 60.0)
+            assert await post(app, "/ubi_events", [event(item="tea")]) == [(201, "created")]
+            assert await learnt(engine) == []
+            await gathered(engine, clock, 60.0)
+            assert await learnt(engine) == [(["tea", "nap", "walk"], [1.0, 1.0, 0.0])]
+            assert await post(app, "/ubi_events", [event(item="walk")]) == [(200, "late")]
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_nothing_waits_where_the_policy_does_not_park() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, **FEATURES, policy={"parking_seconds": 0.0})
+            assert await post(app, "/ubi_events", [event()]) == [(200, "unknown")]
+            fold = engine.rankers["shop"].fold
+            assert (fold.counts.dead, fold.waiting.n) == (1, 0)
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_a_comparison_takes_events_on_its_lists_and_no_lists_of_others() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "trial", algorithm="Comparison", parameters={"rankings": ["old", "new"]})
+            orders = {"old": ["tea", "nap", "walk"], "new": ["nap", "tea", "walk"]}
+            shown = await rank(engine, "d1", name="trial", rankings=orders)
+            assert await post(app, "/ubi_events", [event(item=shown.items[0], query_id="d1")]) == [
+                (201, "created")
+            ]
+            assert await post(app, "/ubi_queries", [search()]) == [(422, "error")]
+            await adds_up(engine, "trial")
+
+    play(story)
