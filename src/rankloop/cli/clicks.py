@@ -103,8 +103,9 @@ def fit_clicks(
     What users like, and where they look.
 
     Prints it and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without [b]--model[/b] it
-    is the position-based model, from counts, and is drawn, too. With [b]--model all[/b] ten models are fitted to the
-    first pages and compared on the later ones; the file is then one for [b]feedback.read_model[/b].
+    is the position-based model, from counts, and is drawn, too; so it is with [b]--model pbm[/b] for a table without
+    pages. With [b]--model all[/b] ten models are fitted to the first pages and compared on the later ones; the file is
+    then one for [b]feedback.read_model[/b].
 
     [b]Examples[/b]
 
@@ -127,6 +128,8 @@ def fit_clicks(
         if missing:
             raise ValueError(f"there is no file {missing[0]}")
         reading = {"format": shape, "columns": named_columns(columns or ()), "first_position": first_position}
+        if model == "pbm" and not _has_pages(paths, reading):
+            model = None  # counts are enough for it
         if model is None:
             report = _fit_counts(paths, selection, counting, smoothing, reading)
         elif counting.clip:
@@ -157,6 +160,19 @@ def _fit_counts(
         typer.echo(said, err=True)
     log = data.read_clicks(paths, clip=counting.clip, **reading)
     return CountsReport(log.select(**asdict(selection)), smoothing=smoothing)
+
+
+def _has_pages(paths: list[Any], reading: dict[str, Any]) -> bool:
+    """Whether each log says which impressions were one page; tables of impressions or counts need not."""
+    from rankloop.data.click_tables import match_columns, read_header
+    from rankloop.data.clicks import log_format
+
+    kinds = [(path, reading["format"] or log_format(path)) for path in paths]
+    return all(
+        kind not in ("csv", "parquet")
+        or "page" in match_columns(path, read_header(path, kind), reading["columns"])
+        for path, kind in kinds
+    )
 
 
 def _fit_pages(
@@ -302,7 +318,7 @@ class Answer(NamedTuple):
 def unit_of(lists: LoggedLists) -> str:
     """What the numbers count: in a table each row is one item at its position."""
     one_by_one = lists.items.shape[1] == 1 and lists.n_positions > 1
-    return "clicks an impression" if one_by_one else "clicks a list"
+    return "clicks per impression" if one_by_one else "clicks per list"
 
 
 def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
@@ -311,6 +327,7 @@ def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> 
     return {
         "log": lists.name,
         "rows": lists.n_rows,
+        "queries": lists.n_queries,
         "unit": unit_of(lists),
         "estimator": estimator,
         "rankers": [
@@ -337,6 +354,9 @@ def evaluate(
         str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
+    query: Annotated[
+        str | None, Option(help="Only lists of this query.", show_default="all, together")
+    ] = None,
     shape: Annotated[
         str | None,
         Option("--format", help="Of the log: jsonl, csv, parquet or ubi.", show_default="recognised"),
@@ -361,7 +381,7 @@ def evaluate(
     what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
     those that occur, shorter names first, then by the alphabet. Lists may bring features: JSON lines with the fields
     candidates and features, for rankers of lists with features. In a table without features each row is an item at
-    its position, and counts alone: the numbers are then clicks an impression. JSON lines give clicks a list.
+    its position, and counts alone: the numbers are then clicks per impression. JSON lines give clicks per list.
 
     [b]Examples[/b]
 
@@ -381,7 +401,9 @@ def evaluate(
     one_of("estimator", estimator, ESTIMATORS)
     try:
         named = named_columns(columns or ())
-        lists = data.read_logged_lists(log, format=shape, columns=named, first_position=first_position)
+        lists = data.read_logged_lists(
+            log, format=shape, columns=named, first_position=first_position, query=query
+        )
     except ValueError as error:
         raise ValueError(in_options(error)) from error
     answers = [Answer("as logged", logs.on_policy(lists, confidence=confidence), "")]
@@ -391,6 +413,8 @@ def evaluate(
         typer.echo(json.dumps(plain_answers(answers, lists, estimator), indent=2, ensure_ascii=False))
         return
     typer.echo(str(lists))
+    if lists.n_queries > 1:
+        typer.echo(f"All {lists.n_queries:,} queries together; --query NAME takes one.")
     width = max(len(answer.ranker) for answer in answers)
     for answer in answers:
         typer.echo(f"{answer.ranker:<{width}}  {answer.sentence(unit_of(lists))}")

@@ -55,10 +55,10 @@ class ServeOptions:
     data: DataOption = DATA
     database: DatabaseOption = None
     schema: SchemaOption = "rankloop"
-    host: Annotated[
-        str, service_option("host", "Address to listen on; any address other than loopback needs API keys.")
-    ] = "127.0.0.1"
-    port: Annotated[int, service_option("port", "Port to listen on; 0 takes a free one.")] = 8000
+    host: Annotated[str, service_option("host", "Address; any other than loopback needs API keys.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, service_option("port", "Port; 0 takes a free one.")] = 8000
     snapshot_every: Annotated[int, service_option("snapshot_every", "Rows of the log between snapshots.")] = (
         20_000
     )
@@ -74,7 +74,7 @@ class ServeOptions:
     segments: SegmentsOption = None
     memory: Annotated[bool, Option("--memory", help="Keep nothing when it stops: for trials.")] = False
     users: Annotated[
-        bool, Option("--simulated-users", "--people", help="Add simulated users, to have something to watch.")
+        bool, Option("--simulated-users", "--people", help="Add simulated users, to watch it learn.")
     ] = False
     unsafe: Annotated[
         bool,
@@ -135,16 +135,13 @@ class ServeOptions:
 def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     """Rank over HTTP, and learn from the feedback.
 
-    What it acknowledges is never lost. A setting is a flag, an environment variable such as RANKLOOP_SERVE_PORT, or a
-    line of rankloop.toml.
+    A setting is a flag, a variable such as RANKLOOP_SERVE_PORT, or a line of rankloop.toml.
 
     [b]Examples[/b]
 
       rankloop serve --data my-rankers
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
-
-      rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
     from rankloop.serving.admission import read_limits
@@ -269,6 +266,8 @@ def create(
       rankloop create unwind --algorithm TopFTRL --items walk,meditate,music
 
       rankloop create pages --algorithm FTRLPBM --set n_positions=3 --items @items.txt --url http://127.0.0.1:8000
+
+      rankloop create new-order --algorithm Comparison --set 'rankings=["engine", "new"]'
     """
     allow_rankers([*(allow or []), *([algorithm] if ":" in algorithm else [])])
     wanted: dict[str, Any] = {
@@ -307,7 +306,7 @@ def _names(items: str | None) -> list[str] | None:
 
 
 def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOption = None) -> None:
-    """List the rankers of a service, running or not."""
+    """List the rankers of a service, running or not; of a comparison its verdict."""
     allow_rankers(allow)
     import msgspec
 
@@ -335,6 +334,8 @@ def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOptio
         )
         if one.current:
             typer.echo(f"  {' > '.join(one.current[:8])}{' > ...' if len(one.current) > 8 else ''}")
+        if one.comparison:
+            typer.echo(f"  {one.comparison.sentence}")
 
 
 def delete(

@@ -368,6 +368,8 @@ def lists_of_table(table: Table, tally: Tally, query: str | None, feedback: str)
     """Lists of a table that has a column for the page, in the order in which they begin."""
     for page in _gathered(table, tally, "lists", query, feedback):
         made = {"items": page["item"], feedback: page["clicks"]}
+        if page["query"]:
+            made["query"] = page["query"]
         chances, features = page.get("propensity"), page.get(FEATURES)
         if chances is not None and None not in chances:
             made["propensities"] = chances
@@ -387,7 +389,7 @@ def pages_of_table(table: Table, tally: Tally) -> Iterator[Page]:
             FEATURES: page[FEATURES] + other_rows,
         }
         clicks = [item for item, hit in zip(page["item"], page["clicks"], strict=True) if hit]
-        yield Page("", page["item"], clicks, fields)
+        yield Page(page["query"], page["item"], clicks, fields)
 
 
 def _gathered(
@@ -446,15 +448,16 @@ def _good_rows(
 
 
 def logged_rows(table: Table, tally: Tally) -> pl.DataFrame:
-    """The good rows of a table of impressions with their propensities: item, position, clicks and propensity."""
+    """The good rows of a table of impressions with their propensities: query, item, position, clicks, propensity."""
     path = table.path
     matched = match_columns(path, read_header(path, table.kind), table.columns)
     needed = ("item", "position", "click", "propensity")
     require_columns(path, needed, matched)
-    wanted = {name: matched[name] for name in needed}
+    wanted = {name: matched[name] for name in (*needed, "query") if name in matched}
     chance = pl.col("propensity")
     checks = [*row_checks(table.first_position), (BAD_CHANCE, ~((chance > 0) & (chance <= 1)))]
-    types = {"item": pl.String, "position": pl.Int64, "clicks": pl.Int64, "propensity": pl.Float64}
+    types = {"query": pl.String, "item": pl.String, "position": pl.Int64, "clicks": pl.Int64}
+    types["propensity"] = pl.Float64
     parts = [pl.DataFrame(schema=types)]
     for batch in read_batches(path, table.kind, wanted, tally):
         batch = batch.with_columns(
@@ -462,7 +465,7 @@ def logged_rows(table: Table, tally: Tally) -> pl.DataFrame:
             clicks=click_column(batch.schema["click"]),
             propensity=chance.cast(pl.Float64, strict=False),
             item=pl.col("item").cast(pl.String),
-            query=pl.lit(""),
+            query=pl.col("query").cast(pl.String) if "query" in wanted else pl.lit(""),
         )
         parts.append(drop_bad(batch, tally, checks).select(list(types)))
     return pl.concat(parts)

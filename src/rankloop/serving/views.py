@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.serving import api
+from rankloop.serving import api, verdict_answers
 from rankloop.serving.admission import NotFound
 from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_through, learnt_rows, state_of
@@ -25,6 +26,7 @@ from rankloop.serving.privacy import read_context
 from rankloop.serving.series import Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.verdicts import comparison_answer
 
 _LISTS = 20  # newest lists that are shown
 _ROWS = 400  # rows that are searched for them
@@ -67,10 +69,11 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> api
         stored_features=fold.stored.n_columns,
         feature_names=fold.stored.feature_names,
         not_estimated=fold.estimates.why_not(),
+        comparison=None if (found := comparison_of(fold)) is None else comparison_answer(found),
     )
 
 
-def _trial(fold: Fold) -> api.TrialAnswer | None:
+def _trial(fold: Fold) -> verdict_answers.TrialAnswer | None:
     """How the ranker compares with the baseline; None as long as no list had one and none was asked for."""
     sums, policy = fold.trial, fold.config.policy
     holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
@@ -79,7 +82,7 @@ def _trial(fold: Fold) -> api.TrialAnswer | None:
     if not (apprentice or holdout or own.n or other.n or sums.live is not None):
         return None
     live = sums.live if sums.live is not None else float(not apprentice)
-    return api.TrialAnswer(
+    return verdict_answers.TrialAnswer(
         live=live * (1.0 - holdout),
         holdout=holdout,
         ranker_lists=own.n,
@@ -279,6 +282,10 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     weights = fold.ranker.weights_now()
     chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()
     would = _shown_by(decision) == "baseline"
+    chosen = [
+        places.get(number) for position, number in enumerate(numbers.tolist()) if position not in pinned
+    ]
+    drawn = then and chosen != list(range(len(chosen)))
     found = []
     for position, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
         reason: Literal["pinned", "baseline", "ranker"] = (
@@ -294,7 +301,7 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
             _fixed(reason, bounded)
             or [
                 *_standing(place, len(places), then),
-                *_drawing(decision, chance),
+                *_drawing(decision, chance, drawn),
                 *_weighing(parts),
             ]
         )
@@ -340,16 +347,23 @@ def _standing(place: int | None, n_places: int, then: bool) -> list[str]:
         return []
     where = f"in place {place + 1} of {n_places}"
     if then:
-        return [f"The ranker held it {where}."]
-    return [f"The ranker now holds it {where}; its state when it drew the list is not kept."]
+        return [f"The order that the ranker estimated to be best had it {where}."]
+    now = f"The order that the ranker now estimates to be best has it {where}"
+    return [f"{now}; its state when it drew the list is not kept."]
 
 
-def _drawing(decision: Decision, chance: float | None) -> list[str]:
+def _drawing(decision: Decision, chance: float | None, drawn: bool) -> list[str]:
+    """How the list came about; `drawn`: it differs from the best order of its moment."""
     rail = rail_of(decision)
     if rail == "greedy":
         return ["The exploration cap let the best list of the moment be shown."]
     told = [] if chance is None else [f"It had a chance of {chance:.1%} of standing here."]
-    told.append("The list explored." if decision.explored else "The list did not explore.")
+    if decision.explored:
+        told.append("The list explored.")
+    elif drawn and not rail:
+        told.append("The ranker draws its lists, and this one differs from that order.")
+    else:
+        told.append("The list did not explore.")
     if rail == "moved":
         told.append("The bound on displacements moved items of the list.")
     if rail == "groups":
