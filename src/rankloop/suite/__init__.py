@@ -3,7 +3,7 @@
 `rankloop suite run` plays it, `report` draws it, `verify` replays a sample of somebody else's results.
 """
 
-from rankloop.suite.atlas import COARSE, FULL, Atlas, Grid, draw_atlas, read_atlas
+from rankloop.suite.atlas import COARSE, FULL, Atlas, Cell, Grid, draw_atlas, read_atlas
 from rankloop.suite.report import Score, capability_scores, interquartile_mean
 from rankloop.suite.submission import (
     Entry,
@@ -23,6 +23,7 @@ __all__ = [
     "FULL",
     "WORLDS",
     "Atlas",
+    "Cell",
     "Entry",
     "Grid",
     "NotApplicable",
