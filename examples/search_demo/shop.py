@@ -7,7 +7,6 @@ from its order and the engine's: they say which of the two people prefer.
 from __future__ import annotations
 
 import json
-import math
 import random
 import threading
 import time
@@ -54,20 +53,11 @@ class Shop:
         if len(hits) < 2:
             return {"engine": hits, "shown": hits, "query_id": None, "application": ENGINE}
         query_id, application = str(uuid.uuid4()), TRIAL if self._rng.random() < 0.5 else MEMORY
-        if application == MEMORY:
-            asked = {"model": MEMORY, "query": query, "documents": hits, "decision_id": query_id}
-            answer = self._http.post("/v2/rerank", json=asked).raise_for_status().json()
-            shown = [hits[one["index"]] for one in answer["results"]]
-        else:
-            shown = self.rankloop.rank(
-                TRIAL,
-                decision_id=query_id,
-                items=hits,
-                rankings={ENGINE: hits},
-                features=[[-math.log(place)] for place in range(1, len(hits) + 1)],
-                query=query,
-                unit=session,
-            ).items
+        asked = {"model": application, "query": query, "documents": hits, "decision_id": query_id}
+        if application == TRIAL:
+            asked["unit"] = session
+        answer = self._http.post("/v2/rerank", json=asked).raise_for_status().json()
+        shown = [hits[one["index"]] for one in answer["results"]]
         return {"engine": hits, "shown": shown, "query_id": query_id, "application": application}
 
     def report(self, action: str, found: dict[str, Any], place: int) -> None:
