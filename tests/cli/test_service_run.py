@@ -67,3 +67,11 @@ def test_a_key_in_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     assert "there is no store in" in refused("keys", "add", "--data", str(tmp_path / "typo"))
     assert not (tmp_path / "typo").exists()
     assert call("keys", "add", "--new-store", "--data", str(tmp_path / "new")).output.startswith("rl_")
+
+
+def test_an_origin_that_no_browser_sends_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    sentence = refused("serve", "--data", tmp_path / "store", "--allow-origin", "https://shop.example/")
+    assert sentence == (
+        "origin must be as browsers write it, such as https://shop.example, got 'https://shop.example/'"
+    )
+    assert not (tmp_path / "store").exists()

@@ -292,6 +292,7 @@ def test_a_document_by_itself_is_answered_with_its_own_status() -> None:
             await create(engine, "unwind")
             for document, status, field in (
                 ({"colour": "red"}, 422, None),
+                (7, 422, None),
                 (event(item="golf"), 422, "item"),
                 (event(timestamp="soon"), 422, "timestamp"),
                 (event(application="other"), 404, None),
