@@ -28,6 +28,17 @@ def test_a_ranker_is_made_in_a_folder(tmp_path: Path) -> None:
     assert found["docs"]["parameters"] == {"n_features": 3}
 
 
+def test_a_comparison_is_made_and_its_verdict_listed(tmp_path: Path) -> None:
+    place = ("--data", str(tmp_path))
+    call("create", "vs", "--algorithm", "Comparison", "--set", 'rankings=["engine", "new"]', *place)
+    listed = call("rankers", *place).output
+    assert "vs  Comparison, 0 rounds learnt, 1 rows\n  Nothing is decided yet, after 0 searches.\n" in listed
+    (found,) = json.loads(call("rankers", "--json", *place).output)
+    assert found["comparison"]["rankings"] == ["engine", "new"]
+    wrong = ("create", "one", "--algorithm", "Comparison", "--set", 'rankings=["engine"]')
+    assert "rankings must be two names or more" in refused(*wrong, *place)
+
+
 def test_a_mistake_makes_nothing(tmp_path: Path) -> None:
     place = ("--data", str(tmp_path))
     for wrong, told in (
