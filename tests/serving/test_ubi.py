@@ -22,6 +22,7 @@ from rankloop.serving.ubi import read_lines
 from tests.serving.in_process import ask
 from tests.serving.service import ITEMS, Clock, adds_up, create, play, rank, running
 from tests.serving.shared_store import Crash, SharedStore
+from tests.ubi_schema import takes_event, takes_query
 
 AT = 1_717_200_000_000
 FEATURES: dict[str, Any] = {
@@ -291,6 +292,7 @@ def test_a_document_by_itself_is_answered_with_its_own_status() -> None:
             await create(engine, "unwind")
             for document, status, field in (
                 ({"colour": "red"}, 422, None),
+                (7, 422, None),
                 (event(item="golf"), 422, "item"),
                 (event(timestamp="soon"), 422, "timestamp"),
                 (event(application="other"), 404, None),
@@ -412,7 +414,10 @@ def test_what_is_written_out_is_ubi_with_propensities(tmp_path: Path) -> None:
             assert await export_ubi(engine.store, "shop", path) == 5
             documents = [json.loads(line) for line in path.read_text().splitlines()]
             assert [is_action(one) for one in documents] == [True, False] * (len(documents) // 2)
-            read = [read_document(one) for one in documents[1::2]]  # each as the schema wants it
+            for one in documents[1::2]:
+                is_event = "action_name" in one
+                assert takes_event(one, corrected=True) if is_event else takes_query(one), one
+            read = [read_document(one) for one in documents[1::2]]
             searches = {one.query_id: one for one in read if isinstance(one, Query)}
             assert searches["foreign"].propensities is None
             for i in range(4):
@@ -513,5 +518,52 @@ def test_a_crash_at_any_write_loses_and_doubles_nothing(crash: str, at: int) -> 
             assert (fold.counts.decisions, fold.rounds, fold.waiting.n, fold.counts.dead) == (1, 1, 0, 0)
             assert await learnt(engine) == [(["tea", "nap", "walk"], [0.0, 1.0, 0.0])]
             await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_clicks_are_gathered_until_the_deadline_where_the_policy_says_so() -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with running(clock=clock) as engine:
+            app = App(engine)
+            await create(engine, **FEATURES, policy={"answers": "union", "deadline_seconds": 100.0})
+            await post(app, "/_bulk", [search(), event()])
+            await gathered(engine, clock, 60.0)
+            assert await post(app, "/ubi_events", [event(item="tea")]) == [(201, "created")]
+            assert await learnt(engine) == []
+            await gathered(engine, clock, 60.0)
+            assert await learnt(engine) == [(["tea", "nap", "walk"], [1.0, 1.0, 0.0])]
+            assert await post(app, "/ubi_events", [event(item="walk")]) == [(200, "late")]
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_nothing_waits_where_the_policy_does_not_park() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, **FEATURES, policy={"parking_seconds": 0.0})
+            assert await post(app, "/ubi_events", [event()]) == [(200, "unknown")]
+            fold = engine.rankers["shop"].fold
+            assert (fold.counts.dead, fold.waiting.n) == (1, 0)
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_a_comparison_takes_events_on_its_lists_and_no_lists_of_others() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "trial", algorithm="Comparison", parameters={"rankings": ["old", "new"]})
+            orders = {"old": ["tea", "nap", "walk"], "new": ["nap", "tea", "walk"]}
+            shown = await rank(engine, "d1", name="trial", rankings=orders)
+            assert await post(app, "/ubi_events", [event(item=shown.items[0], query_id="d1")]) == [
+                (201, "created")
+            ]
+            assert await post(app, "/ubi_queries", [search()]) == [(422, "error")]
+            await adds_up(engine, "trial")
 
     play(story)

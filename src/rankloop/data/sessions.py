@@ -358,7 +358,7 @@ def _with_propensities(files: list[Path], tally: Tally) -> Iterator[Page]:
         if page.fields:
             yield page
         else:
-            tally.bad_rows["a list without propensities, which another system ordered"] += 1
+            tally.bad_rows["a list without propensities"] += 1
 
 
 def _pages(path: Path, pages: Iterable[Page], tally: Tally) -> tuple[Any, dict[str, Any]]:

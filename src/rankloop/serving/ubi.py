@@ -80,7 +80,7 @@ def read_lines(kind: bytes, body: bytes, limits: Limits) -> tuple[list[Line], bo
     single = False
     try:
         found = msgspec.json.decode(body)
-        single = isinstance(found, dict)
+        single = not isinstance(found, list)
         parts = found if isinstance(found, list) else [found]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         parts = [_decoded(line) for line in body.split(b"\n") if line.strip()]
