@@ -120,8 +120,8 @@ class Entry:
 
     def make(self, world: World, *, rounds: int) -> Ranker:
         """A fresh ranker for so many `rounds` in a `world`; NotApplicable where it cannot play there."""
-        environment = world.make(rounds)
         kind = find(self.name)
+        environment = world.users(rounds, named=kind.takes_queries)
         accepted = inspect.signature(kind).parameters
         takes_features = world.features is not None and "features" in accepted
         needs_features = "n_features" in accepted and "n_items" not in accepted
@@ -355,7 +355,7 @@ def _frame_of(part: _Part, traces: list[Trace]) -> pl.DataFrame:
 
 def _started(entry: Entry | None, world: World, rounds: int, seed: int) -> Run:
     ranker = _uniform(world, rounds) if entry is None else entry.make(world, rounds=rounds)
-    return begin(ranker, world.make(rounds), rounds, seed, 1, None)
+    return begin(ranker, world.users(rounds, named=ranker.takes_queries), rounds, seed, 1, None)
 
 
 class Played(NamedTuple):
