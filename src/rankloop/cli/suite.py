@@ -127,7 +127,7 @@ def atlas(
 ) -> None:
     """Map who wins where: how close items are, how soon users change, how many items and positions.
 
-    A table of every cell and ranker is written, and a page of maps.
+    A table of every cell and ranker is written, and a page of maps. It takes a minute on two cores.
 
     Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped.
 
