@@ -75,14 +75,12 @@ def rank_request(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """All items of the request, which brings their features."""
-    # The list is read from the top. Where all positions are looked at alike, estimates of that would order it by chance.
+    # From the top: where all positions are looked at alike, estimates of that would order them by chance.
     return _rank(params, state, context, key, scratch, items, params.estimates)
 
 
 @inlined
-def _rank(
-    params: Any, state: Any, features: Any, key: Any, scratch: Any, items: Any, from_top: bool
-) -> Any:
+def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items: Any, from_top: bool) -> Any:
     index, mean, order, by_position, sort_scratch, theta, u, _ = scratch
     n, d = features.shape
     score(features, state.theta, mean)
