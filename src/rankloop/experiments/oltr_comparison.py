@@ -229,7 +229,7 @@ def _beats(results: pl.DataFrame, name: str, kind: str, *, quick: bool) -> Claim
     margin = ", by more than two standard errors of the difference"
     # Five thousand impressions are too few to tell them apart, and under perfect users there is little to tell.
     if quick or kind == "perfect":
-        by, least = "not below DBGD or MGD", -2.0
+        by, least, margin = "not below DBGD or MGD", -3.0, margin.replace("two", "three")
     return Claim(
         name=f"beats-{name}-{kind}",
         failed=f"beats-{name}-{kind}" in _FAILED,
