@@ -558,7 +558,7 @@ MUTATIONS = (
     Mutation(
         "statistics: one bet for thirty",
         "serving/confidence",
-        "serving/confidence.py",
+        "feedback/anytime.py",
         "wanted = math.log(len(_LAMBDAS) / error)",
         "wanted = math.log(1 / error)",
         (f"{CONFIDENCE}::test_the_reach_is_where_the_mixture_is_as_large_as_the_error_allows",),

@@ -128,12 +128,13 @@ def test_the_locks_pin_everything_agree_and_name_no_address() -> None:
     assert running.items() <= developing.items()
     extras = PROJECT["project"]["optional-dependencies"]
     wanted = [*PROJECT["project"]["dependencies"], *(one for extra in extras.values() for one in extra)]
-    assert {_name(requirement) for requirement in wanted} - {"rankloop"} <= set(developing)
+    assert {_name(requirement) for requirement in wanted} - {"rankloop", "torch"} <= set(developing)
 
 
-def test_the_lock_for_running_has_a_digest_for_every_package() -> None:
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_has_a_digest_for_every_package(lock: str) -> None:
     """Whatever index serves a file, pip refuses another one than was locked."""
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    lines = (ROOT / lock).read_text().splitlines()
     for line, below in itertools.pairwise([*lines, ""]):
         if "==" in line:
             assert below.startswith("    --hash=sha256:"), line

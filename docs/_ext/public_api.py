@@ -18,6 +18,7 @@ MODULES = [
     ("Measures", "rankloop.measures", True),
     ("Feedback and click models", "rankloop.feedback", True),
     ("Interleaving and multileaving", "rankloop.feedback.interleaving", False),
+    ("Verdicts at any time", "rankloop.feedback.anytime", False),
     ("Surrogates", "rankloop.surrogates", True),
     ("Estimators of a surrogate's gradient", "rankloop.surrogates.estimators", False),
     ("Moments of an estimator", "rankloop.surrogates.moments", False),

@@ -159,6 +159,7 @@ def _draw_panel(axes: Axes, runs: Runs, name: str, part: str) -> None:
         plotting.curve(axes, CHECKPOINTS, ends.mean(axis=0), label=kind, colour=COLOURS[kind], band=band)
     axes.set_ylim(0.5, 1.0)
     plotting.log_axis(axes)
+    axes.set_xticks([1_000, 100_000])
     plotting.name_axes(axes, x="impressions", y=f"{label_of(name)}, {PARTS[part]}")
 
 

@@ -105,10 +105,11 @@ def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
     # A row of the table is one position, so this is the clicks for each: half of 0.9 + 0.6.
     assert found.low < 0.75 < found.high
     unwind = tmp_path / "unwind.parquet"
-    lines = tmp_path / "unwind.ndjson"
-    said = _run(folder, "export", "unwind", "--parquet", str(unwind), "--ubi", str(lines))
-    assert f"{lines}: 150 lists" in said
+    _run(folder, "export", "unwind", "--parquet", str(unwind))
     assert pl.read_parquet(unwind)["decision"].n_unique() == 150
+    lines = tmp_path / "pages.ndjson"
+    said = _run(folder, "export", "pages", "--parquet", str(file), "--ubi", str(lines))
+    assert f"{lines}: 150 lists" in said
     assert data.read_logged_lists(lines).n_rows == 150
     assert "--parquet or --ubi" in refused("export", "unwind", "--data", folder)
 

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
+import rankloop
 from rankloop.serving.client import Client
 from tests.serving.browser import launched
 from tests.serving.process import Service
@@ -41,7 +42,7 @@ def npm(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """The client as npm would publish it; skipped where there is no Node, or no registry to install its compiler from."""
+    """The client as npm would publish it; skipped where Node or its compiler is not to be had."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("no Node here: `apt-get install nodejs npm`")
     if not (FOLDER / "node_modules" / ".bin" / "esbuild").exists():
@@ -51,6 +52,10 @@ def built() -> Path:
     made = npm("run", "build")
     assert made.returncode == 0, made.stdout + made.stderr
     return FOLDER / "dist" / "rankloop.js"
+
+
+def test_its_version_is_the_one_of_the_service() -> None:
+    assert json.loads((FOLDER / "package.json").read_text())["version"] == rankloop.__version__
 
 
 def test_it_keeps_its_promises_in_node(built: Path) -> None:
@@ -133,11 +138,22 @@ def shop(site: str, tmp_path: Path) -> Iterator[Shop]:
         yield found
 
 
-def opened(browser: Browser, site: str, shop: Shop, *, delay: int, key: str = "events") -> Page:
-    page = browser.new_context().new_page()
-    page.goto(f"{site}/?service={shop.url}&key={shop.keys[key]}&delay={delay}")
-    page.wait_for_function("document.title === 'ready'")
-    return page
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, site: str, shop: Shop) -> Iterator[Opened]:
+    """Pages of the shop, which are closed before its service is."""
+    context = browser.new_context()
+
+    def open_one(*, delay: int, where: str = site) -> Page:
+        page = context.new_page()
+        page.goto(f"{where}/?service={shop.url}&key={shop.keys['events']}&delay={delay}")
+        page.wait_for_function("document.title === 'ready'")
+        return page
+
+    yield open_one
+    context.close()
 
 
 def click(page: Page, shown: Any, item: str) -> None:
@@ -149,8 +165,8 @@ def listed(shop: Shop) -> dict[str, Any]:
     return {"decision_id": answer.decision_id, "items": answer.items}
 
 
-def test_clicks_arrive_from_a_page_of_another_origin(browser: Browser, site: str, shop: Shop) -> None:
-    page = opened(browser, site, shop, delay=10)
+def test_clicks_arrive_from_a_page_of_another_origin(opened: Opened, shop: Shop) -> None:
+    page = opened(delay=10)
     shown = listed(shop)
     click(page, shown, shown["items"][1])
     shop.wait_for(activated=1, feedback=1, dead=0)
@@ -159,18 +175,22 @@ def test_clicks_arrive_from_a_page_of_another_origin(browser: Browser, site: str
     assert page.evaluate("lost") == []
 
 
-def test_a_page_that_is_left_sends_what_waits(browser: Browser, site: str, shop: Shop) -> None:
-    for leave in ("location.href = 'about:blank'", "window.close()"):
+def test_a_page_that_is_left_sends_what_waits(opened: Opened, shop: Shop) -> None:
+    leaving: tuple[Callable[[Page], Any], ...] = (
+        lambda page: page.evaluate("setTimeout(() => { location.href = 'about:blank' })"),
+        lambda page: page.close(run_before_unload=True),
+    )
+    for leave in leaving:
         before = shop.counts()
-        page = opened(browser, site, shop, delay=600_000)
+        page = opened(delay=600_000)
         shown = listed(shop)
         click(page, shown, shown["items"][0])
-        page.evaluate(f"setTimeout(() => {{ {leave} }})")
+        leave(page)
         shop.wait_for(activated=before["activated"] + 1, feedback=before["feedback"] + 1)
 
 
-def test_what_is_sent_again_counts_once(browser: Browser, site: str, shop: Shop) -> None:
-    page = opened(browser, site, shop, delay=10)
+def test_what_is_sent_again_counts_once(opened: Opened, shop: Shop) -> None:
+    page = opened(delay=10)
     sent: list[str] = []
 
     def interrupt(route: Route) -> None:
@@ -194,7 +214,9 @@ def test_what_is_sent_again_counts_once(browser: Browser, site: str, shop: Shop)
     page.unroute("**/v1/ubi/events*")
     page.route("**/v1/ubi/events*", lambda route: route.fetch() and None)  # it arrives, and is never answered
     shown = listed(shop)
-    click(page, shown, shown["items"][0])
+    with page.expect_request("**/v1/ubi/events*"):
+        click(page, shown, shown["items"][0])
+    page.wait_for_timeout(1_000)
     shop.wait_for(activated=2, feedback=2)
     page.unroute("**/v1/ubi/events*")
     page.evaluate("setTimeout(() => { location.href = 'about:blank' })")
@@ -203,9 +225,9 @@ def test_what_is_sent_again_counts_once(browser: Browser, site: str, shop: Shop)
 
 
 def test_a_page_of_an_origin_that_is_not_allowed_can_report_nothing(
-    browser: Browser, site: str, shop: Shop
+    opened: Opened, site: str, shop: Shop
 ) -> None:
-    page = opened(browser, site.replace("127.0.0.1", "localhost"), shop, delay=10)
+    page = opened(delay=10, where=site.replace("127.0.0.1", "localhost"))
     shown = listed(shop)
     click(page, shown, shown["items"][0])
     page.evaluate("setTimeout(() => { location.href = 'about:blank' })")

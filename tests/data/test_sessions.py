@@ -236,11 +236,11 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_a_table_gives_lists_by_position_with_propensities(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", ROWS)
     assert list(data.read_lists(path)) == [
-        {"items": ["a", "b"], "clicks": [0, 1], "propensities": [0.25, 0.5]},
-        {"items": ["c"], "clicks": [0]},
+        {"items": ["a", "b"], "clicks": [0, 1], "query": "cat", "propensities": [0.25, 0.5]},
+        {"items": ["c"], "clicks": [0], "query": "dog"},
     ]
     assert list(data.read_lists(path, query="dog", feedback="relevance")) == [
-        {"items": ["c"], "relevance": [1.0]}
+        {"items": ["c"], "relevance": [1.0], "query": "dog"}
     ]
 
 
@@ -277,9 +277,9 @@ def test_pages_of_json_lines_and_of_ubi(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert list(data.read_lists(path)) == [
-        {"items": ["a", "b"], "clicks": [0, 1], "propensities": [0.5, 0.25]},
-        {"items": ["a"], "clicks": [0], "features": [[2.0]]},
-        {"items": ["a"], "clicks": [0]},
+        {"items": ["a", "b"], "clicks": [0, 1], "query": "cat", "propensities": [0.5, 0.25]},
+        {"items": ["a"], "clicks": [0], "query": "cat", "features": [[2.0]]},
+        {"items": ["a"], "clicks": [0], "query": "dog"},
     ]
     events = [
         {"query_id": "1", "user_query": "cat", "query_response_hit_ids": ["a", "b"]},
@@ -293,7 +293,9 @@ def test_pages_of_json_lines_and_of_ubi(tmp_path: Path) -> None:
     ]
     ubi = tmp_path / "ubi.jsonl"
     ubi.write_text("".join(json.dumps(line) + "\n" for line in events))
-    assert list(data.read_lists(ubi, format="ubi", query="cat")) == [{"items": ["a", "b"], "clicks": [0, 1]}]
+    assert list(data.read_lists(ubi, format="ubi", query="cat")) == [
+        {"items": ["a", "b"], "clicks": [0, 1], "query": "cat"}
+    ]
     with pytest.raises(ValueError, match="feedback must be 'clicks' for logs of ubi"):
         next(data.read_lists(ubi, format="ubi", feedback="relevance"))
 

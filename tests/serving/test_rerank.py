@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
 import time
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,9 +22,11 @@ from rankloop.serving.auth import make_key
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.rerank import RerankRequest, falling, load_extractor, rerank
+from tests.cli.call import refused
 from tests.serving.in_process import ask
 from tests.serving.process import Service
 from tests.serving.service import Clock, adds_up, create, play, running
+from tests.serving.test_replicas import replicas
 
 DOCUMENTS = [f"p{i}" for i in range(12)]
 ASKED = {"model": "shop", "query": "green tea", "documents": DOCUMENTS}
@@ -160,6 +165,17 @@ def test_a_request_sent_again_is_the_same_decision() -> None:
     play(story)
 
 
+def test_a_request_sent_again_to_another_replica_is_the_same_decision() -> None:
+    async def story() -> None:
+        async with replicas() as (_, _, (one, other)):
+            await shop(one)
+            answers = [await rerank(engine, msgspec.convert(ASKED, RerankRequest)) for engine in (one, other)]
+            assert answers[0] == answers[1]
+            assert (await other.find("shop")).fold.counts.decisions == 1
+
+    play(story)
+
+
 def test_two_at_once_are_one_row() -> None:
     async def story() -> None:
         async with running() as engine:
@@ -227,6 +243,19 @@ def test_the_extractor_is_named_by_the_operator() -> None:
             load_extractor(wrong)
 
 
+def test_the_service_is_started_with_an_extractor(tmp_path: Path) -> None:
+    (tmp_path / "lengths.py").write_text(
+        "def rows(model, query, documents):\n    return [[len(one) * 9.0] for one in documents]\n"
+    )
+    found = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    with Service("--memory", "--extractor", "lengths:rows", env=found) as service:
+        service.client().create("shop", algorithm="PDGD", parameters={"n_features": 1, "warm_start": [1]})
+        asked = {"model": "shop", "query": "tea", "documents": ["a", "bbbbbbbb", "cccc"]}
+        answer = httpx.post(f"{service.url}/v2/rerank", json=asked, trust_env=False, timeout=60)
+        assert order(answer.json()) == [1, 2, 0]
+    assert "extractor must be" in refused("serve", "--memory", "--extractor", "nowhere_at_all:rows")
+
+
 def test_guard_rails_and_trials_take_the_callers_order_for_the_baseline() -> None:
     async def story() -> None:
         async with running() as engine:
@@ -244,6 +273,53 @@ def test_guard_rails_and_trials_take_the_callers_order_for_the_baseline() -> Non
             for i in range(20):
                 _, answer = await ask(app, "POST", "/v2/rerank", ASKED | {"decision_id": str(i)})
                 assert max(abs(place - index) for place, index in enumerate(order(answer))) <= 2
+
+    play(story)
+
+
+def test_a_comparison_judges_the_callers_order() -> None:
+    """The first ranking is the order in which documents came; the other is a ranker, with features as for itself."""
+
+    async def story() -> None:
+        async with running() as engine:
+            app = await shop(engine)
+            parameters = {"rankings": ["today", "shop"], "n_positions": 4}
+            await create(engine, "trial", algorithm="Comparison", parameters=parameters)
+            asked = ASKED | {"model": "trial"}
+            for i in range(40):
+                mine = asked | {"decision_id": f"t{i}", "unit": f"session {i}"}
+                status, answer = await ask(app, "POST", "/v2/rerank", mine)
+                assert status == 200, answer
+                assert sorted(order(answer)) == list(range(12))
+                # Whoever likes what came first in the engine's order prefers that order.
+                clicked = [DOCUMENTS[i] for i in order(answer)[:4] if i == 0]
+                report = {"decision_id": f"t{i}", "clicked": clicked}
+                assert (await ask(app, "POST", "/v1/rankers/trial/feedback", report))[0] == 200
+            verdict = (await ask(app, "GET", "/v1/rankers/trial"))[1]["comparison"]
+            assert verdict["lists"] == 40
+            assert verdict["pairs"][0]["wins"] > verdict["pairs"][0]["losses"]
+            assert (await ask(app, "GET", "/v1/rankers/shop"))[1]["counts"]["decisions"] == 0
+            status, answer = await ask(app, "POST", "/v2/rerank", ASKED | {"unit": "me"})
+            assert (status, answer["error"]["field"]) == (422, "unit")  # for a comparison only
+            wrong = {"rankings": ["today", "absent"], "n_positions": 4}
+            await create(engine, "alone", algorithm="Comparison", parameters=wrong)
+            status, answer = await ask(app, "POST", "/v2/rerank", ASKED | {"model": "alone"})
+            assert (status, answer["message"]) == (404, "there is no ranker 'absent'")
+            await adds_up(engine, "trial")
+
+    play(story)
+
+
+def test_a_memory_for_queries_knows_documents_by_their_names() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, "shop", algorithm="QueryMemory", parameters={"n_features": 1})
+            app = App(engine)
+            assert (await ask(app, "POST", "/v2/rerank", ASKED))[0] == 200
+            status, answer = await ask(
+                app, "POST", "/v2/rerank", ASKED | {"documents": ["long " * 100, "tea"]}
+            )
+            assert (status, answer["error"]["field"]) == (422, "documents[0]")  # and not by their places
 
     play(story)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from rankloop.serving.stores.sqlite import SQLiteStore
 from rankloop.serving.ubi import read_lines
 from tests.serving.in_process import ask
 from tests.serving.service import ITEMS, Clock, adds_up, create, play, rank, running
+from tests.serving.shared_store import Crash, SharedStore
+from tests.ubi_schema import takes_event, takes_query
 
 AT = 1_717_200_000_000
 FEATURES: dict[str, Any] = {
@@ -289,6 +292,7 @@ def test_a_document_by_itself_is_answered_with_its_own_status() -> None:
             await create(engine, "unwind")
             for document, status, field in (
                 ({"colour": "red"}, 422, None),
+                (7, 422, None),
                 (event(item="golf"), 422, "item"),
                 (event(timestamp="soon"), 422, "timestamp"),
                 (event(application="other"), 404, None),
@@ -410,7 +414,10 @@ def test_what_is_written_out_is_ubi_with_propensities(tmp_path: Path) -> None:
             assert await export_ubi(engine.store, "shop", path) == 5
             documents = [json.loads(line) for line in path.read_text().splitlines()]
             assert [is_action(one) for one in documents] == [True, False] * (len(documents) // 2)
-            read = [read_document(one) for one in documents[1::2]]  # each as the schema wants it
+            for one in documents[1::2]:
+                is_event = "action_name" in one
+                assert takes_event(one, corrected=True) if is_event else takes_query(one), one
+            read = [read_document(one) for one in documents[1::2]]
             searches = {one.query_id: one for one in read if isinstance(one, Query)}
             assert searches["foreign"].propensities is None
             for i in range(4):
@@ -438,5 +445,125 @@ def test_what_is_written_out_is_ubi_with_propensities(tmp_path: Path) -> None:
             assert data.read_sessions(path).n_rows == 5
             with pytest.raises(ValueError, match="there is no folder"):
                 await export_ubi(engine.store, "shop", tmp_path / "no" / "x")
+
+    play(story)
+
+
+def test_documents_that_come_to_different_replicas_are_joined_once() -> None:
+    async def story() -> None:
+        store, clock = SharedStore(), Clock(2_000_000.0)
+        engines = [Engine(store, clock=clock, housekeeping=False) for _ in range(2)]
+        for engine in engines:
+            await engine.open()
+        one, other = map(App, engines)
+        await create(engines[0], **FEATURES)
+        seen = [event("impression", item, ordinal=i) for i, item in enumerate(["tea", "nap", "walk"])]
+        for i, document in enumerate([*seen, event(), search("s2", None), event(query_id="s2")]):
+            for app in (one, other) if i % 2 else (other, one):  # a client that tries both
+                said = await post(app, "/ubi_events", [document])
+                assert said[0][0] in (200, 202)
+        assert (await post(other, "/ubi_queries", [search("s2")])) == [(201, "created")]
+        for _ in range(4):
+            clock.seconds += 16
+            for engine in engines:
+                await engine.housekeeping.tick()
+        folds = [(await engine.find("shop")).fold for engine in engines]
+        assert [(fold.counts.decisions, fold.rounds, fold.waiting.n) for fold in folds] == [(2, 2, 0)] * 2
+        assert folds[0].state_hash() == folds[1].state_hash()
+        shown = ["tea", "nap", "walk"]
+        assert sorted(await learnt(engines[0])) == [(shown, [0.0, 1.0, 0.0])] * 2
+        await adds_up(engines[0], "shop")
+        for engine in engines:
+            await engine.close()
+
+    play(story)
+
+
+@pytest.mark.parametrize("crash", ["before", "after"])
+@pytest.mark.parametrize("at", range(6))
+def test_a_crash_at_any_write_loses_and_doubles_nothing(crash: str, at: int) -> None:
+    """The client sends again what was not answered; what was waiting is joined by whoever comes next."""
+
+    async def story() -> None:
+        store, clock = SharedStore(), Clock(2_000_000.0)
+        seen = [event("impression", item, ordinal=i) for i, item in enumerate(["tea", "nap", "walk"])]
+        async with running(store, clock=clock) as engine:
+            await create(engine, **FEATURES)
+        to_send: list[Any] = [[seen[0], event()], seen[1:]]
+        for step in range(8):
+            # Another process each time; the one of this step is killed while it writes, where it does.
+            engine = Engine(store, clock=clock, housekeeping=False, limits=Limits(store_seconds=0.2))
+            await engine.open()
+            store.crash = crash if step == at else None
+            with contextlib.suppress(Crash):
+                if step < 6 and to_send:
+                    await post(App(engine), "/ubi_events", to_send[0])
+                else:
+                    clock.seconds += 16
+                    served = await engine.find("shop")
+                    await engine.housekeeping.hold_leases()
+                    await engine.housekeeping.expire(served)
+            crashed = step == at and store.crash is None
+            store.crash = None
+            if not crashed:
+                to_send = to_send[1:]
+            with contextlib.suppress(Crash):
+                await engine.close()
+        async with running(store, clock=clock) as engine:
+            for _ in range(4):
+                clock.seconds += 16
+                await engine.find("shop")
+                await engine.housekeeping.tick()
+            fold = (await engine.find("shop")).fold
+            assert (fold.counts.decisions, fold.rounds, fold.waiting.n, fold.counts.dead) == (1, 1, 0, 0)
+            assert await learnt(engine) == [(["tea", "nap", "walk"], [0.0, 1.0, 0.0])]
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_clicks_are_gathered_until_the_deadline_where_the_policy_says_so() -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with running(clock=clock) as engine:
+            app = App(engine)
+            await create(engine, **FEATURES, policy={"answers": "union", "deadline_seconds": 100.0})
+            await post(app, "/_bulk", [search(), event()])
+            await gathered(engine, clock, 60.0)
+            assert await post(app, "/ubi_events", [event(item="tea")]) == [(201, "created")]
+            assert await learnt(engine) == []
+            await gathered(engine, clock, 60.0)
+            assert await learnt(engine) == [(["tea", "nap", "walk"], [1.0, 1.0, 0.0])]
+            assert await post(app, "/ubi_events", [event(item="walk")]) == [(200, "late")]
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_nothing_waits_where_the_policy_does_not_park() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, **FEATURES, policy={"parking_seconds": 0.0})
+            assert await post(app, "/ubi_events", [event()]) == [(200, "unknown")]
+            fold = engine.rankers["shop"].fold
+            assert (fold.counts.dead, fold.waiting.n) == (1, 0)
+            await adds_up(engine, "shop")
+
+    play(story)
+
+
+def test_a_comparison_takes_events_on_its_lists_and_no_lists_of_others() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            app = App(engine)
+            await create(engine, "trial", algorithm="Comparison", parameters={"rankings": ["old", "new"]})
+            orders = {"old": ["tea", "nap", "walk"], "new": ["nap", "tea", "walk"]}
+            shown = await rank(engine, "d1", name="trial", rankings=orders)
+            assert await post(app, "/ubi_events", [event(item=shown.items[0], query_id="d1")]) == [
+                (201, "created")
+            ]
+            assert await post(app, "/ubi_queries", [search()]) == [(422, "error")]
+            await adds_up(engine, "trial")
 
     play(story)

@@ -72,8 +72,12 @@ interface Waiting {
 }
 
 const again = (status: number): boolean => status === 408 || status === 429 || status >= 500;
-const newId = (): string =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const newId = (): string => {
+  let id = "";
+  // Also where the page is not served by https, or Node is old: an ID must be new, not secret.
+  while (id.length < 32) id += Math.random().toString(36).slice(2);
+  return id.slice(0, 32);
+};
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 /** Lists from a rankloop service, and reports of what users did with them, each counted once. */

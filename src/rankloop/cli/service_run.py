@@ -266,6 +266,8 @@ def create(
       rankloop create unwind --algorithm TopFTRL --items walk,meditate,music
 
       rankloop create pages --algorithm FTRLPBM --set n_positions=3 --items @items.txt --url http://127.0.0.1:8000
+
+      rankloop create new-order --algorithm Comparison --set 'rankings=["engine", "new"]'
     """
     allow_rankers([*(allow or []), *([algorithm] if ":" in algorithm else [])])
     wanted: dict[str, Any] = {
@@ -304,7 +306,7 @@ def _names(items: str | None) -> list[str] | None:
 
 
 def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOption = None) -> None:
-    """List the rankers of a service, running or not."""
+    """List the rankers of a service, running or not; of a comparison its verdict."""
     allow_rankers(allow)
     import msgspec
 
@@ -332,6 +334,8 @@ def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOptio
         )
         if one.current:
             typer.echo(f"  {' > '.join(one.current[:8])}{' > ...' if len(one.current) > 8 else ''}")
+        if one.comparison:
+            typer.echo(f"  {one.comparison.sentence}")
 
 
 def delete(

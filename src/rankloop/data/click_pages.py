@@ -368,6 +368,8 @@ def lists_of_table(table: Table, tally: Tally, query: str | None, feedback: str)
     """Lists of a table that has a column for the page, in the order in which they begin."""
     for page in _gathered(table, tally, "lists", query, feedback):
         made = {"items": page["item"], feedback: page["clicks"]}
+        if page["query"]:
+            made["query"] = page["query"]
         chances, features = page.get("propensity"), page.get(FEATURES)
         if chances is not None and None not in chances:
             made["propensities"] = chances

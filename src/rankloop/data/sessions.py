@@ -165,8 +165,8 @@ def read_lists(
     Returns
     -------
     iterator of dict
-        Each with `items`, the names by position, and `clicks` or `relevance`; with `propensities` and `features` where
-        the log has them.
+        Each with `items`, the names by position, and `clicks` or `relevance`; with `query`, `propensities` and
+        `features` where the log has them.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def read_lists(
     ...     path = Path(folder) / "pages.jsonl"
     ...     _ = path.write_text('{"q": "cat", "docs": [7, 9, 8], "clicks": [8, 7]}\n')
     ...     list(read_lists(path))
-    [{'items': ['7', '9', '8'], 'clicks': [1, 0, 1]}]
+    [{'items': ['7', '9', '8'], 'clicks': [1, 0, 1], 'query': 'cat'}]
     """
     require("polars", extra="data", for_="reading lists")
     one_of("feedback", feedback, ("clicks", "relevance"))
@@ -205,6 +205,8 @@ def _lists(pages: Iterator[Page], tally: Tally, query: str | None) -> Iterator[d
         if query is not None and page.query != query:
             continue
         made: dict[str, Any] = {"items": page.shown, "clicks": page.clicked}
+        if page.query:
+            made["query"] = page.query
         chances = page.propensity
         # A number is that of the whole list, which says nothing of its positions.
         if isinstance(chances, list):
@@ -356,7 +358,7 @@ def _with_propensities(files: list[Path], tally: Tally) -> Iterator[Page]:
         if page.fields:
             yield page
         else:
-            tally.bad_rows["a list without propensities, which another system ordered"] += 1
+            tally.bad_rows["a list without propensities"] += 1
 
 
 def _pages(path: Path, pages: Iterable[Page], tally: Tally) -> tuple[Any, dict[str, Any]]:

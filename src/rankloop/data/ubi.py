@@ -37,7 +37,7 @@ _TEXTS = {
 }
 _OBJECT = {"object_id": 256, "internal_id": 256, "object_id_type": 100, "object_id_field": 100}
 _NUMBERS_TOO = {"query_id", "object_id", "internal_id"}  # which some write as a number
-_LONGEST_QUERY = 4_096
+_LONGEST_QUERY = 1_024
 _SECONDS = 1e11  # a number of seconds since 1970 is below it, one of milliseconds above
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -146,7 +146,7 @@ def _name(value: Any, field: str) -> str:
 
 
 def _query(fields: Mapping[str, Any]) -> Query:
-    hits = next((fields[name] for name in _HITS if name in fields), [])
+    hits: Any = next((fields[name] for name in _HITS if name in fields), [])
     if isinstance(hits, str):
         hits = [one.strip() for one in hits.split(",") if one.strip()]
     if not isinstance(hits, list):

@@ -17,7 +17,7 @@ from rankloop.arguments import one_of
 from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.features import LARGEST_FEATURE, is_sparse, read_sparse
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.measures import average_precision, err, pairwise_loss
 from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.kernels.rows import plain_dot
@@ -75,7 +75,7 @@ def next_query(params: Any, state: Any, key: Any) -> Any:
     return query
 
 
-@inlined
+@hot
 def first_above(rising: Any, target: float) -> Any:
     """The place of the first of `rising` numbers above `target`, which is below the last."""
     low, high = 0, len(rising) - 1
@@ -118,7 +118,7 @@ def value(params: Any, state: Any, items: Any) -> Any:
     return value_of(params, state.query[0], items)
 
 
-@inlined
+@hot
 def value_of(params: Any, query: int, items: Any) -> Any:
     """The measure of `items` for `query`."""
     start, stop = params.offsets[query], params.offsets[query + 1]

@@ -132,7 +132,13 @@ def _table(header: list[str], rows: list[list[object]]) -> str:
 def _csv(one: Judgments, ratings: Floats) -> str:
     columns = (ratings, one.relevance.value, one.relevance.low, one.relevance.high, one.coec)
     rows: list[list[object]] = [
-        [query, item, *(f"{part[i]:.4f}" for part in columns), one.shown[i], one.clicked[i]]
+        [
+            query,
+            item,
+            *("" if np.isnan(part[i]) else f"{part[i]:.4f}" for part in columns),
+            one.shown[i],
+            one.clicked[i],
+        ]
         for i, (query, item) in enumerate(one.items)
     ]
     names = ["rating", "relevance", "low", "high", "coec", "impressions", "clicks"]

@@ -21,7 +21,7 @@ from rankloop.kernels import sorting
 from rankloop.kernels.click_draws import normal
 from rankloop.kernels.descent import widen
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.random import uniform, word
 from rankloop.kernels.sorting import by_falling_score
 from rankloop.kernels.vectors import dot
@@ -101,7 +101,7 @@ def rank(
     return False
 
 
-@inlined
+@hot
 def believe(state: Any, context: Any, scratch: Any) -> None:
     """`hits` and `misses`: the Beta distribution of the attraction of each document."""
     n, d = len(context.items), len(state.w)
@@ -125,7 +125,7 @@ def believe(state: Any, context: Any, scratch: Any) -> None:
         scratch.misses[i] = misses
 
 
-@inlined
+@hot
 def mean_row(features: Any, n: int, d: int, mean: Any) -> None:
     """The mean of the documents, which scores are counted from: only differences within a list say anything."""
     for j in range(d):
@@ -137,7 +137,7 @@ def mean_row(features: Any, n: int, d: int, mean: Any) -> None:
         mean[j] /= n
 
 
-@inlined
+@hot
 def write_ticket(context: Any, items: Any, m: int, mean: Any, memo: Any) -> None:
     """How many are shown, the keys of these pairs and documents, and their features."""
     header, keys, rows = memo
@@ -166,7 +166,7 @@ def write_list(context: Any, items: Any, m: int, mean: Any, memo: Any) -> None:
     write_ticket(context, items, m, mean, memo)
 
 
-@inlined
+@hot
 def _share(score: float) -> Any:
     return 1.0 / (1.0 + exp(max(min(-score, _FARTHEST), -_FARTHEST)))
 
@@ -180,14 +180,14 @@ def _log_gamma(a: float, key: Any, first: int) -> Any:
     return drawn if a >= 1.0 else drawn + log(1.0 - uniform(key, first + 1)) / a
 
 
-@inlined
+@hot
 def pair_key(query: Any, item: Any) -> Any:
     """What a query and a document are remembered by: 62 bits, never 0."""
     mixed = word(word(query, 0), item)
     return np.int64(mixed >> np.uint64(1)) | 1
 
 
-@inlined
+@hot
 def find(pairs: Any, key: Any) -> Any:
     """Where a pair lies, -1 where it is not known."""
     first = (key >> 1) % (len(pairs) // PLACES) * PLACES
@@ -197,7 +197,7 @@ def find(pairs: Any, key: Any) -> Any:
     return -1
 
 
-@inlined
+@hot
 def make_room(state: Any, key: Any) -> Any:
     """Where a pair lies from now on: instead of the one of its places of which least is known."""
     found = find(state.pairs, key)
@@ -219,7 +219,7 @@ def make_room(state: Any, key: Any) -> Any:
     return least
 
 
-@inlined
+@hot
 def likely_strength(evidence: Any) -> Any:
     """How many looks the prior counts for: the mean of the strengths, by their evidence."""
     top = evidence[0]
@@ -270,7 +270,7 @@ def learn(
     state.t[0] += 1
 
 
-@inlined
+@hot
 def say_who_looked(reads: Any, clicks: Any, m: int, chance: Any, looked: Any, below: Any) -> None:
     """The probability that the user looked at each position, given all clicks: `looked`.
 
@@ -299,7 +299,7 @@ def say_who_looked(reads: Any, clicks: Any, m: int, chance: Any, looked: Any, be
         looked[position + 1] = looked[position] * goes_on / (1.0 - on + goes_on)
 
 
-@inlined
+@hot
 def count_readers(reads: Any, clicks: Any, m: int, looked: Any) -> None:
     """Count who read on after a click, and after none."""
     for position in range(m - 1):
@@ -308,7 +308,7 @@ def count_readers(reads: Any, clicks: Any, m: int, looked: Any) -> None:
         reads[kind, position, 1] += looked[position]
 
 
-@inlined
+@hot
 def weigh_strengths(state: Any, clicks: Any, m: int, scratch: Any) -> None:
     """How well each strength would have foretold the clicks: their sum is the likelihood of all that is remembered."""
     for k in range(STRENGTHS):
@@ -328,7 +328,7 @@ def weigh_strengths(state: Any, clicks: Any, m: int, scratch: Any) -> None:
             strength *= 2.0
 
 
-@inlined
+@hot
 def move_prior(
     params: Any, state: Any, clicks: Any, m: int, strength: float, rows: Any, scratch: Any
 ) -> None:

@@ -337,9 +337,9 @@ class Housekeeping:
 
     def _wake(self, served: ServedRanker, at: int, *, log_now: int) -> None:
         """Look after it again at this time, or before, when clicks have been gathered long enough."""
-        closes_at = min(served.fold.gathering.values(), default=None)
-        joins_at = served.fold.waiting.due_at(served.fold.config.policy)
-        closes_at = min((one for one in (closes_at, joins_at) if one is not None), default=None)
+        fold = served.fold
+        joins_at = [at for at, _ in fold.waiting.due(fold.config.policy)[:1]]
+        closes_at = min([*fold.gathering.values(), *joins_at], default=None)
         if closes_at is not None:
             at = min(at, self.engine.now() + max(0, closes_at - log_now))
         self._deadlines[served.name] = at

@@ -21,6 +21,7 @@ from rankloop.serving.admission import Limits, RequestError, TooLarge
 from rankloop.serving.api import EventId, Matrix, RankRequest
 from rankloop.serving.engine import Engine
 from rankloop.serving.log.candidate_lists import may_show_baseline
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.fold import Fold
 from rankloop.serving.log.guard_rails import bound_of
 from rankloop.serving.rank_request import is_name
@@ -34,10 +35,10 @@ _OURS = {"items": "documents", "baseline": "documents", "n_positions": "top_n"}
 class RerankRequest(msgspec.Struct, frozen=True, gc=False):
     """Documents to order for a query. Fields that only other services know are ignored.
 
-    model: the ranker. documents: names of items, or objects with an `id` or a `text`; in the order that the caller has
-    them in. top_n: how many to answer; all where it is left out.
+    model: the ranker, or a comparison of the caller's order with one. top_n: how many to answer; else all.
+    documents: names of items, or objects with an `id` or a `text`; in the order that the caller has them in.
     features: a row for each document, as in a request for a list.
-    decision_id: as the header X-Decision-Id, which counts before it.
+    decision_id: as the header X-Decision-Id, which counts before it. unit: for a comparison, the session or user.
     """
 
     model: str
@@ -47,6 +48,7 @@ class RerankRequest(msgspec.Struct, frozen=True, gc=False):
     return_documents: bool | None = None
     features: list[list[float]] | Matrix | None = None
     decision_id: EventId | None = None
+    unit: EventId | None = None
 
 
 class Reranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -74,17 +76,24 @@ async def rerank(
             f"documents must be at most {engine.limits.documents:,}, got {len(request.documents):,}",
             field="documents",
         )
-    fold = (await engine.at_hand(request.model)).fold
+    fold = judged = (await engine.at_hand(request.model)).fold
+    comparison, rankings = comparison_of(fold), None
+    if comparison is not None:  # the first ranking is the caller's order, and the others are asked for theirs
+        fold = (await engine.at_hand(comparison.rankings[1])).fold
     names = _names(fold, request)
+    if comparison is not None:
+        rankings = {comparison.rankings[0]: names}
     wanted = len(names) if request.top_n is None else min(request.top_n, len(names))
-    most = fold.ranker.n_positions or len(names)
+    most = judged.ranker.n_positions or len(names)
     asked = RankRequest(
-        decision_id=decision_id or request.decision_id or _same_id(fold, request, caller, engine.now()),
+        decision_id=decision_id or request.decision_id or _same_id(judged, request, caller, engine.now()),
         items=names,
         features=await _features(fold, request, engine.extractor, engine.limits),
         n_positions=None if wanted == len(names) <= most else min(wanted, most),
-        baseline=names if bound_of(fold.config.policy) or may_show_baseline(fold) else None,
+        baseline=names if bound_of(judged.config.policy) or may_show_baseline(judged) else None,
         query=request.query,
+        rankings=rankings,
+        unit=request.unit,
     )
     try:
         shown = await engine.rank(request.model, asked)
@@ -118,7 +127,8 @@ def _names(fold: Fold, request: RerankRequest) -> list[str]:
     names = [
         str(one.get("id", one.get("text", ""))) if isinstance(one, dict) else one for one in request.documents
     ]
-    if fold.has_items or fold.stored.n_columns or (all(map(is_name, names)) and len({*names}) == len(names)):
+    is_known = fold.has_items or fold.stored.n_columns or fold.ranker.takes_queries
+    if is_known or (all(map(is_name, names)) and len({*names}) == len(names)):
         return names
     return [str(i) for i in range(len(names))]
 

@@ -15,6 +15,7 @@ from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
+from rankloop.serving.log.comparison import unit_key
 from rankloop.serving.log.decision_state import DecisionCache, DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.digests import check_row, digest_of
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_rows, state_of
@@ -289,6 +290,7 @@ class ServedRanker:
             trial=drawn.trial,
             stored=asked.stored,
             rails=drawn.rails,
+            unit=unit_key(request.unit),
             query=asked.query,
         )
         entry = Entry(

@@ -80,7 +80,7 @@ def read_lines(kind: bytes, body: bytes, limits: Limits) -> tuple[list[Line], bo
     single = False
     try:
         found = msgspec.json.decode(body)
-        single = isinstance(found, dict)
+        single = not isinstance(found, list)
         parts = found if isinstance(found, list) else [found]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         parts = [_decoded(line) for line in body.split(b"\n") if line.strip()]
@@ -110,7 +110,7 @@ def _decoded(line: bytes) -> Any:
 
 
 def _line(action: str, document: Any) -> Line:
-    error = document if isinstance(document, Malformed) else None
+    error: RequestError | None = document if isinstance(document, Malformed) else None
     if action not in ("index", "create"):
         error = RequestError(f"documents can be indexed or created, got the action {action!r}", field=action)
     elif document is None:
@@ -344,5 +344,6 @@ async def join_due(engine: Engine, served: ServedRanker) -> None:
     """The same for all searches of which enough has been gathered."""
     fold = served.fold
     now = await engine.store.time(served.name, at=engine.now()) if fold.waiting.of else 0
-    while (at := fold.waiting.due_at(fold.config.policy)) is not None and at <= now:
-        await join(engine, served, next(name for name, one in fold.waiting.of.items() if not one.tried))
+    for at, query_id in fold.waiting.due(fold.config.policy):
+        if at <= now:
+            await join(engine, served, query_id)

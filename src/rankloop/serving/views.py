@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.serving import api
+from rankloop.serving import api, verdict_answers
 from rankloop.serving.admission import NotFound
 from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_through, learnt_rows, state_of
@@ -25,6 +26,7 @@ from rankloop.serving.privacy import read_context
 from rankloop.serving.series import Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.verdicts import comparison_answer
 
 _LISTS = 20  # newest lists that are shown
 _ROWS = 400  # rows that are searched for them
@@ -67,10 +69,11 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> api
         stored_features=fold.stored.n_columns,
         feature_names=fold.stored.feature_names,
         not_estimated=fold.estimates.why_not(),
+        comparison=None if (found := comparison_of(fold)) is None else comparison_answer(found),
     )
 
 
-def _trial(fold: Fold) -> api.TrialAnswer | None:
+def _trial(fold: Fold) -> verdict_answers.TrialAnswer | None:
     """How the ranker compares with the baseline; None as long as no list had one and none was asked for."""
     sums, policy = fold.trial, fold.config.policy
     holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
@@ -79,7 +82,7 @@ def _trial(fold: Fold) -> api.TrialAnswer | None:
     if not (apprentice or holdout or own.n or other.n or sums.live is not None):
         return None
     live = sums.live if sums.live is not None else float(not apprentice)
-    return api.TrialAnswer(
+    return verdict_answers.TrialAnswer(
         live=live * (1.0 - holdout),
         holdout=holdout,
         ranker_lists=own.n,

@@ -361,7 +361,7 @@ class _Collector:
                 counts.add_metric([name, kind], count)
             gauges["model_seq"].add_metric([name], fold.applied)
             gauges["rounds"].add_metric([name], fold.rounds)
-            gauges["parked"].add_metric([name], sum(map(len, fold.parked.values())))
+            gauges["parked"].add_metric([name], sum(map(len, fold.parked.values())) + fold.waiting.n)
             gauges["snapshot_seq"].add_metric([name], served.snapshot_seq)
             for kind in ALERTS:
                 gauges["alert"].add_metric([name, kind], (name, kind) in engine.housekeeping.alerts.active)

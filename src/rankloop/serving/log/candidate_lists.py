@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
-from rankloop.serving.api import Lift
 from rankloop.serving.confidence import Watched
 from rankloop.serving.log import records
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Choice, Decision, Policy, PolicyHistory, Rails, Trial
 from rankloop.serving.log.stored_features import features_of, request_of
+from rankloop.serving.verdict_answers import Lift
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -173,6 +173,8 @@ def written_memo(fold: Fold, memo: Memo) -> Memo:
 def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
     """The whole memo of a ticket; of older rows it is all there."""
     memo = tuple(records.unpack(part) for part in decision.memo)
+    if decision.unit:
+        return (*memo, np.frombuffer(decision.unit, "<u8"))
     if fold.has_items:
         return memo
     whole: Memo = fold.ranker.whole_memo(memo, items, lambda: request_of(fold.ranker, fold.stored, decision))

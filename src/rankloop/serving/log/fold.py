@@ -24,6 +24,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, records
 from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
     DecisionState,
@@ -105,17 +106,14 @@ class Search(msgspec.Struct):
 
 
 class Waiting(msgspec.Struct):
-    """Documents of UBI that came before their list, by search, the oldest first.
+    """Documents of UBI that came before their list, by search, the oldest first; `n` of them.
 
     zero: the applications that call the top position 0.
     """
 
     of: dict[str, Search] = {}
+    n: int = 0
     zero: list[str] = []
-
-    @property
-    def n(self) -> int:
-        return sum(len(one.documents) for one in self.of.values())
 
     def add(self, row: records.Row, document: records.Waits) -> None:
         if document.ordinal == 0 and document.application not in self.zero and len(self.zero) < _DEAD_KEPT:
@@ -123,38 +121,38 @@ class Waiting(msgspec.Struct):
         search = self.of.setdefault(row.decision or "", Search(row.at))
         search.documents[row.event_id] = row.seq, document
         search.tried = False
+        self.n += 1
 
     def settle(self, query_id: str) -> None:
         """The list is there: what it shows need not be known any more."""
-        search = self.of.get(query_id)
-        if search is not None:
-            search.documents = {
-                event: (seq, one) for event, (seq, one) in search.documents.items() if one.action == "click"
-            }
-            if not search.documents:
-                del self.of[query_id]
+        search = self.of.get(query_id, Search(0))
+        for event_id in [event for event, (_, one) in search.documents.items() if one.action != "click"]:
+            self.done(query_id, event_id)
 
     def done(self, query_id: str, event_id: str) -> None:
-        """A click was reported as feedback on its list."""
+        """A document is known from another row, such as that of its list, or of feedback on it."""
         search = self.of.get(query_id)
-        if search is not None and search.documents.pop(event_id, None) and not search.documents:
-            del self.of[query_id]
+        if search is not None and search.documents.pop(event_id, None) is not None:
+            self.n -= 1
+            if not search.documents:
+                del self.of[query_id]
 
     def give_up(self, oldest: float) -> list[DeadLetter]:
         """All documents of searches of which the first came before the time `oldest`."""
         found = []
         while self.of and (first := next(iter(self.of))) and self.of[first].since < oldest:
             search = self.of.pop(first)
+            self.n -= len(search.documents)
             why = (
                 "no list can be made of its impressions" if search.seen() else "no list of this search has it"
             )
             found += [DeadLetter(seq, search.since, first, why) for seq, _ in search.documents.values()]
         return found
 
-    def due_at(self, policy: records.Policy) -> int | None:
-        """When a list is to be made of the impressions of a search; None where there is nothing to make one of."""
+    def due(self, policy: records.Policy) -> list[tuple[int, str]]:
+        """When a list is to be made of what is known of a search, where that was not tried, the next one first."""
         waits = round(min(policy.window, policy.parking_seconds / 2) * 1000)
-        return next((one.since + waits for one in self.of.values() if not one.tried), None)
+        return [(one.since + waits, name) for name, one in self.of.items() if not one.tried]
 
 
 class Saved(msgspec.Struct):
@@ -442,7 +440,13 @@ class Fold:
         carried(self.ranker, self.config, before=self.items, names=names)
 
     def _promote(self, row: records.Row, related: RelatedRows) -> Outcome:
-        self.trial.promoted(row.seq, records.read_body(row).share)
+        body, comparison = records.read_body(row), comparison_of(self)
+        if comparison is None:
+            self.trial.promoted(row.seq, body.share)
+        elif comparison.shown is not None and body.share == 0.0:
+            return Outcome("conflict")  # it was stopped between the check of this call and its writing
+        else:
+            comparison.show(body.ranking)
         return _ACCEPTED
 
     def _freeze(self, row: records.Row, related: RelatedRows) -> Outcome:

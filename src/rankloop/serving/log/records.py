@@ -247,6 +247,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     stored: ByReference | None = None
     rails: Rails | None = None
     query: int | None = None  # the key of what was searched for
+    unit: bytes | None = None  # of a comparison, a digest of the session or user that the list is for
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -277,9 +278,13 @@ class Freeze(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Promote(msgspec.Struct, frozen=True, array_like=True):
-    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on."""
+    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on.
+
+    ranking: of a comparison instead, the one whose order all requests get from here on; a share of 0 only stops it.
+    """
 
     share: float
+    ranking: str = ""
 
 
 class Expire(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -392,13 +397,15 @@ _ALWAYS = Decision.__struct_fields__.index("choice")
 
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.query is None:
-        # As it was before there were queries, guard rails, stored features, a baseline, and a choice.
+    if type(body) is Decision:
+        # As it was before there were units, queries, guard rails, stored features, a baseline, and a choice.
         fields = msgspec.structs.astuple(body)
-        n = len(fields) - 1
+        n = len(fields)
         while n > _ALWAYS and fields[n - 1] is None:
             n -= 1
         return _encode(fields[:n])
+    if type(body) is Promote and not body.ranking:
+        return _encode((body.share,))
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))
     return _encode(body)
