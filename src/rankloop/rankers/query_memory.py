@@ -334,7 +334,8 @@ def move_prior(
 ) -> None:
     """A step along the gradient of the same likelihood in the prior's log odds, with AdaGrad's sizes.
 
-    It fades as a pair becomes known, so that frequent queries count for no more than a few looks each.
+    It fades as a pair becomes known, so that frequent queries count for no more than a few looks each. A factor that is
+    1 for new pairs is left out, prior (1 - prior) / (chance (1 - chance)): it has no bound.
     """
     d, gradient, spread = len(state.w), scratch.gradient, scratch.spread
     total = 0.0
