@@ -152,7 +152,7 @@ def learn(
 def doubt(lead: float) -> float:
     """1 - sigma(lead), without overflow."""
     apart = exp(-abs(lead))
-    return apart / (1.0 + apart) if lead > 0.0 else 1.0 / (1.0 + apart)
+    return float(apart / (1.0 + apart) if lead > 0.0 else 1.0 / (1.0 + apart))
 
 
 @hot
@@ -289,10 +289,11 @@ class P2LinRank(LinearRanker):
         cls,
         *,
         n_items: int = 0,
-        n_positions: int = 10,
+        n_positions: int | None = 10,
         n_features: int = 0,
         n_models: int = 5,
         **parameters: Any,
     ) -> int:
+        shown = n_positions or 10
         by_list = 8 * (n_models + 2) * n_items + sorting.scratch_bytes(n_items)
-        return 8 * ((2 * n_models + 5) * n_features + n_positions * (n_features + 2)) + by_list
+        return 8 * ((2 * n_models + 5) * n_features + shown * (n_features + 2)) + by_list
