@@ -149,10 +149,10 @@ def learn(
 
 
 @hot
-def doubt(lead: float) -> float:
+def doubt(lead: float) -> Any:
     """1 - sigma(lead), without overflow."""
     apart = exp(-abs(lead))
-    return float(apart / (1.0 + apart) if lead > 0.0 else 1.0 / (1.0 + apart))
+    return apart / (1.0 + apart) if lead > 0.0 else 1.0 / (1.0 + apart)
 
 
 @hot
@@ -294,6 +294,5 @@ class P2LinRank(LinearRanker):
         n_models: int = 5,
         **parameters: Any,
     ) -> int:
-        shown = n_positions or 10
         by_list = 8 * (n_models + 2) * n_items + sorting.scratch_bytes(n_items)
-        return 8 * ((2 * n_models + 5) * n_features + shown * (n_features + 2)) + by_list
+        return 8 * ((2 * n_models + 5) * n_features + (n_positions or 10) * (n_features + 2)) + by_list

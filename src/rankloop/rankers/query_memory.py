@@ -521,8 +521,8 @@ class QueryMemory(LinearRanker):
         d, m = self.n_features, self.feedback.length(n)
         by_feature, by_item = [np.empty(d) for _ in range(3)], [np.empty(n) for _ in range(3)]
         by_position = [np.empty(m) for _ in range(4)]
-        return QueryMemoryScratch(
-            *by_feature, *by_item, np.empty(m, np.int64), *by_position, sorting.scratch(n)
+        return QueryMemoryScratch._make(
+            [*by_feature, *by_item, np.empty(m, np.int64), *by_position, sorting.scratch(n)]
         )
 
     def blank_memo(self, n: int) -> Memo:
