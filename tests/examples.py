@@ -365,7 +365,7 @@ def _clicked_queries() -> Iterator[Environment]:
         queries = Queries(seed, grades)
         yield ClickedQueries(queries, clicks=clicks, n_positions=shown, measure=measure, order=order)
     yield ClickedQueries(Queries(4, 3), clicks="perfect", n_positions=3, frequency="zipf")
-    yield ClickedQueries(Queries(5, 3), clicks="navigational", n_positions=3, named=True)
+    yield ClickedQueries(Queries(5, 3), clicks="navigational", named=True)
 
 
 def _fixed_items() -> Iterator[Environment]:

@@ -58,7 +58,7 @@ BUDGETS = [
     Budget(3_415, 2_700, "data"),  # documents of UBI: 335; the lists of one query: 30
     Budget(3_706, 3_200, "logs"),  # judgments: 186
     Budget(335, 420, "checks.py"),
-    Budget(2_020, 1_900, "suite advice claims"),  # advice where queries repeat: 20
+    Budget(2_030, 1_900, "suite advice claims"),  # where queries repeat, are named: 30
     Budget(7_580, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
     # Origins, formats, judgments and UBI out: 105; one query, counts for pbm: 20.
     Budget(4_155, 2_800, "cli"),
