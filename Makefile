@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo serve notebook test test-library test-service test-papers test-wheel reproduce setup kernels lint format bench load torture soak deployed docs lock clean
+.PHONY: help demo serve search-demo notebook test test-library test-service test-papers test-wheel reproduce setup kernels lint format bench load torture soak deployed docs lock clean
 
 # Name another interpreter with `make setup PYTHON=/path/to/python`; a second environment beside the first with VENV=:
 # `make test PYTHON=python3.13 VENV=.venv-3.13`.
@@ -42,6 +42,9 @@ demo: $(RUNS) ## watch a ranker learn in the terminal, write a report, then run 
 
 serve: $(RUNS) ## keep a service with simulated users running; it prints the address of its dashboard, Ctrl-C stops it
 	@$(BIN)/rankloop serve --simulated-users --data results/live
+
+search-demo: $(RUNS) ## a shop whose search learns, judged live against its engine; open its address in a browser, Ctrl-C stops it
+	@$(BIN)/python -m examples.search_demo $(DEMO_ARGS)
 
 notebook: $(RUNS) ## open the notebooks of examples/ in the browser
 	@$(BIN)/python -c "import jupyterlab" 2>/dev/null || $(INSTALL) jupyterlab
@@ -108,7 +111,7 @@ deployed: $(READY) ## run the image, the chart's container and the unit of deplo
 	@$(BIN)/python -m tests.deployed $(DEPLOYED_ARGS)
 
 docs: $(READY) ## build the documentation into site/
-	@$(BIN)/typer rankloop.cli utils docs --name rankloop --title "Command line" --output docs/cli.md >/dev/null
+	@$(BIN)/python docs/_ext/cli_page.py > docs/cli.md
 	@$(BIN)/python docs/_ext/claims_page.py > docs/claims.md
 	@$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --doctree-dir build/doctrees docs site
 	@echo "Open site/index.html"
@@ -116,11 +119,12 @@ docs: $(READY) ## build the documentation into site/
 lock: ## choose the newest versions that pyproject.toml allows and pin them in both locks
 	@$(find_python); $$python -m venv --clear build/lock
 	@build/lock/bin/python -m pip --disable-pip-version-check install -qq pip-tools
-	@$(pin) --upgrade --extra dev --output-file build/lock/dev.txt pyproject.toml
+	@$(pin) --upgrade --generate-hashes --extra dev --output-file build/lock/dev.txt pyproject.toml
+	@grep -o '^[^ ]*==[^ ]*' build/lock/dev.txt > build/lock/pins.txt # constraints cannot have digests
 	@echo setuptools > build/lock/also.in # builds the editable installation
-	@$(pin) --generate-hashes --constraint build/lock/dev.txt --extra all --output-file build/lock/run.txt pyproject.toml build/lock/also.in
-	@{ echo "# Pinned for Python 3.11 by \`make lock\`: what the package, its tests, linters and documentation need."; \
-	   grep '==' build/lock/dev.txt | LC_ALL=C sort -t= -k1,1; } > requirements-dev.lock
+	@$(pin) --generate-hashes --constraint build/lock/pins.txt --extra all --output-file build/lock/run.txt pyproject.toml build/lock/also.in
+	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the package, its tests, linters and documentation need but torch, of which there are several builds."; \
+	   grep -v '^\(#.*\)*$$' build/lock/dev.txt | sed '/^torch==/,/[^\]$$/d'; } > requirements-dev.lock
 	@{ echo "# Pinned for Python 3.11 by \`make lock\`, with the digests of all files: what the demo and the service need, the extra \`all\`."; \
 	   grep -v '^\(#.*\)*$$' build/lock/run.txt; } > requirements.lock
 	@grep -c == requirements.lock requirements-dev.lock
@@ -158,6 +162,7 @@ $(READY): requirements-dev.lock requirements.lock pyproject.toml
 	@$(create)
 	@echo "Installing the pinned packages for development into $(VENV) (some minutes the first time)"
 	@$(INSTALL) -r requirements-dev.lock
+	@$(INSTALL) $$(grep -o 'torch==[0-9.]*' pyproject.toml)
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $(RUNS) $@
 

@@ -339,7 +339,7 @@ def _path(name: str) -> Path:
     for one in group:
         digest.update(one.kernel.name.encode())
     for source in sorted(sources):
-        digest.update(source.read_bytes())
+        digest.update(library.code(source))
     return BUILD / f"{name}-{digest.hexdigest()[:16]}"
 
 
@@ -383,7 +383,12 @@ def build(target: Path, processors: list[str], jobs: int) -> None:
                 kernels[f"{one.kernel.name} {one.kind}"] = [symbol(one), kind]
             _tell(f"{number + 1} of {len(GROUPS)} modules compiled, {name}")
     digests = {processor: _link(target, version, processor) for processor in processors}
-    known = {"made_of": made_of, "sha256": digests, "kernels": kernels}
+    known = {
+        "made_of": made_of,
+        "code": library.fingerprint(library.code),
+        "sha256": digests,
+        "kernels": kernels,
+    }
     write_whole(index, lambda part: part.write_text(json.dumps(known, indent=0, sort_keys=True)))
     used = (version, *(_path(name).name for name in GROUPS))
     for old in (*target.iterdir(), *BUILD.iterdir()):

@@ -1,8 +1,9 @@
-"""The wheel brings compiled kernels: they are compiled when it is built (see compile_kernels.py)."""
+"""What pyproject.toml cannot say: compiled kernels in the wheel (see compile_kernels.py), and a README for an index."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,25 @@ ROOT = Path(__file__).resolve().parent
 ASKED = os.environ.get(
     "RANKLOOP_PROCESSORS", ""
 )  # for another machine, such as aarch64; "none" leaves them out
+
+REPOSITORY = os.environ.get("GITHUB_REPOSITORY", "")  # OWNER/NAME, where the release workflow builds
+
+
+def address(kind: str, path: str) -> str:
+    """Where a file of the repository is: as a page (`blob`) or as it is (`raw`)."""
+    return f"https://github.com/{REPOSITORY}/{kind}/{os.environ.get('GITHUB_REF_NAME', 'main')}/{path}"
+
+
+def readme() -> str:
+    """The README with the addresses that its pictures and links have outside of the repository, where it is known."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    if not REPOSITORY:
+        return text
+    return re.sub(
+        r"(!?)(\[[^\]]*\])\((?!https?:|#)([^)\s]+)\)",
+        lambda link: f"{link[1]}{link[2]}({address('raw' if link[1] else 'blob', link[3])})",
+        text,
+    )
 
 
 class BuildWithKernels(build_py):
@@ -45,4 +65,10 @@ class WithLibraries(Distribution):
         return ASKED != "none" and sys.platform == "linux"
 
 
-setup(distclass=WithLibraries, cmdclass={"build_py": BuildWithKernels, "bdist_wheel": WheelForOnePlatform})
+setup(
+    distclass=WithLibraries,
+    cmdclass={"build_py": BuildWithKernels, "bdist_wheel": WheelForOnePlatform},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+    project_urls={"Repository": f"https://github.com/{REPOSITORY}"} if REPOSITORY else {},
+)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -82,13 +83,13 @@ class Server:
         self.process.wait(30)
 
 
-async def repeat(url: str, request: bytes, end: float, latencies: list[float]) -> None:
-    """Send the same request again and again on one connection until `end`; seconds of each go to `latencies`."""
+async def repeat(url: str, request: bytes | Callable[[], bytes], end: float, latencies: list[float]) -> None:
+    """Send a request, or one that is made anew, on one connection until `end`; seconds of each go to `latencies`."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     while time.perf_counter() < end:
         began = time.perf_counter()
-        writer.write(request)
+        writer.write(request if isinstance(request, bytes) else request())
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
         told = await reader.readexactly(length)

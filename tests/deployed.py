@@ -31,7 +31,7 @@ IMAGE, MACHINE = "localhost/rankloop", "localhost/rankloop-systemd"
 # Inside the image: what a service needs, and what it must not need.
 INSPECT = """
 import importlib.metadata, importlib.util, re, shutil
-pinned = dict(line.strip().split("==") for line in open("/lock") if "==" in line)
+pinned = dict(line.split()[0].split("==") for line in open("/lock") if "==" in line)
 normal = lambda name: re.sub("[-_.]+", "-", name).lower()
 there = {normal(one.metadata["Name"]): one.version for one in importlib.metadata.distributions()}
 others = {name for name, version in there.items() if pinned.get(name) != version} - {"pip", "rankloop", "setuptools"}

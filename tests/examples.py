@@ -118,6 +118,11 @@ RANKERS: dict[str, list[Arguments]] = {
         {"n_items": 3, "n_positions": 1, "horizon": 1000},
         {"n_items": 1, "horizon": 1},
     ],
+    "P2LinRank": [
+        {"n_features": 3},
+        {"n_features": 9, "n_positions": 3, "n_models": 2, "noise": 1.0},
+        {"n_features": 1, "n_positions": 1, "n_models": 1},
+    ],
     "PBMPIE": [
         {"n_items": 5, "n_positions": 3, "horizon": 1000, "examination": [1.0, 0.5, 0.2]},
         {"n_items": 6, "n_positions": 3, "horizon": 1000},
@@ -175,6 +180,12 @@ RANKERS: dict[str, list[Arguments]] = {
         {"n_items": 3, "measure": "precision@1", "max_grade": 4},
         {"n_items": 3, "measure": "precision@3", "k": 3},
         {"n_items": 1},
+    ],
+    "QueryMemory": [
+        {"n_features": 3, "n_pairs": 40},
+        {"n_features": 2, "n_positions": 3, "n_pairs": 1},
+        {"n_features": 0, "n_positions": 1, "n_pairs": 32},
+        {"n_features": 1, "n_pairs": 16, "warm_start": [2.0]},
     ],
     "RTop1F": [
         {"n_items": 4, "horizon": 500},
@@ -353,6 +364,8 @@ def _clicked_queries() -> Iterator[Environment]:
     ):
         queries = Queries(seed, grades)
         yield ClickedQueries(queries, clicks=clicks, n_positions=shown, measure=measure, order=order)
+    yield ClickedQueries(Queries(4, 3), clicks="perfect", n_positions=3, frequency="zipf")
+    yield ClickedQueries(Queries(5, 3), clicks="navigational", named=True)
 
 
 def _fixed_items() -> Iterator[Environment]:
@@ -378,6 +391,7 @@ def _query_stream() -> Iterator[Environment]:
         ]
     ):
         yield QueryStream(Queries(seed, grades), measure=measure, order=order)
+    yield QueryStream(Queries(6, 3), measure="ndcg@3", frequency="zipf")
 
 
 ENVIRONMENTS: dict[str, Callable[[], Iterator[Environment]]] = {

@@ -67,9 +67,8 @@ def main(folder: str, *names: str) -> int:
         shares = {}
         for claim, share in failures(experiments.get(name), pl.read_parquet(results)):
             shares[claim.name] = share
-            weak += not claim.holds or (share > RARE and not claim.fixed)
-            verdict = "holds" if claim.holds else "BROKEN"
-            print(f"{verdict:<7}{share:7.1%}  {name}:{claim.name}, {claim.worded}", flush=True)
+            weak += claim.broken or (share > RARE and not claim.fixed)
+            print(f"{claim.verdict:<14}{share:7.1%}  {name}:{claim.name}, {claim.worded}", flush=True)
         results.with_name("redrawn.json").write_text(json.dumps(shares, indent=2) + "\n")
     return int(weak > 0)
 

@@ -59,6 +59,7 @@ def _fitting_pairs() -> Iterator[tuple[Any, Any, str, str]]:
                 environment.n_positions if environment.n_features is None else None
             )
             fits = fits and ranker.n_features in (environment.n_features, None)
+            fits = fits and ranker.takes_queries == environment.names_queries
             fits = fits and (ranker.max_grade is None or ranker.max_grade >= environment.max_grade)
             if fits and combination not in seen:
                 seen.add(combination)

@@ -229,7 +229,7 @@ def current_is_a_full_list_and_changes_nothing(ranker: CompiledRanker) -> None:
     context = ranker.example_context(np.random.default_rng(0))
     order = ranker.current(context)
     assert order.dtype == np.int64
-    m = ranker.n_positions if context is None else len(context)
+    m = ranker.read_context(context)[0]
     n = m if ranker.n_items is None else ranker.n_items
     check_items(order, m, n)
     order[:] = -1

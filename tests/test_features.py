@@ -11,7 +11,7 @@ import scipy.sparse
 
 from rankloop import checks, environments, rankers, simulation
 from rankloop.base import Ranking
-from rankloop.features import SparseRows, dense_rows, is_sparse, read_sparse, sparse_rows
+from rankloop.features import SparseRows, dense_rows, is_sparse, key_of, query_rows, read_sparse, sparse_rows
 from tests.sparse_lists import queries, rows
 
 RANKERS: dict[str, Any] = {
@@ -170,3 +170,28 @@ def test_a_ticket_with_a_damaged_request_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             ranker.learn(Ranking(shown.items, None, memo, False), [1.0, 0.0, 0.0])
     assert ranker.state.t[0] == 0
+
+
+def test_names_are_keys() -> None:
+    words = ["red shoes", "Red shoes", "red  shoes", "", "7", "\u00fc"]
+    keys = [key_of(word) for word in words]
+    assert len(set(keys)) == len(words)
+    assert all(0 <= key < 2**63 for key in keys)
+    assert key_of(7) == 7
+    assert key_of("red shoes") == 6208880861533621621  # of a stored log
+    for wrong in (-1, 2**63, 0.5, None):
+        with pytest.raises(ValueError, match=f"name must be a whole number .*, got {wrong}"):
+            key_of(wrong)  # type: ignore[arg-type]
+
+
+def test_a_query_with_its_documents() -> None:
+    request = query_rows("q", ["a", 3], [[1, 2], [3, 4]])
+    assert request.items.tolist() == [key_of("a"), 3]
+    assert request.query == key_of("q")
+    assert query_rows("q", ["a"]).features.shape == (1, 0)
+    with pytest.raises(ValueError, match=r"features must have a row for each of 1 items, got shape \(2, 1\)"):
+        query_rows("q", ["a"], [[1.0], [2.0]])
+    with pytest.raises(ValueError, match="query must be a whole number"):
+        query_rows(None, ["a"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="items must be a whole number"):
+        query_rows("q", [None])  # type: ignore[list-item]

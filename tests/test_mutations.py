@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.mutations import MUTATIONS, ROOT, SOURCE
+from tests.mutations import MUTATIONS, ROOT
 
 
 def test_every_fault_can_be_planted_and_has_judges() -> None:
     for mutation in MUTATIONS:
-        assert mutation.place(SOURCE).is_file()
+        assert mutation.place(ROOT).is_file()
         assert mutation.after != mutation.before, mutation.name
         assert mutation.judges
         for judge in mutation.judges:

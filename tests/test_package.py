@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 import shlex
 import shutil
@@ -83,6 +84,30 @@ def test_the_wheel_ships_types_licence_and_command(wheel: zipfile.ZipFile) -> No
     assert "rankloop = rankloop.__main__:main" in wheel.read(f"{information}/entry_points.txt").decode()
 
 
+@pytest.mark.parametrize("repository", ["", "someone/rankloop"])
+def test_pictures_and_links_of_the_readme_work_on_an_index(repository: str, tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "src" / "rankloop").mkdir(parents=True)
+    shutil.copy(PACKAGE / "__init__.py", tmp_path / "src" / "rankloop")
+    build = (
+        f"from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel({str(tmp_path)!r})"
+    )
+    where = os.environ | {"GITHUB_REPOSITORY": repository, "GITHUB_REF_NAME": "v1.2.3"}
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, env=where, capture_output=True, check=True)
+    (metadata,) = tmp_path.glob("*.dist-info/METADATA")
+    page = metadata.read_text()
+    readme = (ROOT / "README.md").read_text()
+    if not repository:
+        assert page.endswith(readme)
+        return
+    assert f"Project-URL: Repository, https://github.com/{repository}" in page
+    pictures, links = (re.findall(rf"{sign}\[[^\]]*\]\(([^)]*)\)", page) for sign in ("!", "[^!]"))
+    assert [one.partition("/v1.2.3/")[2] for one in pictures] == re.findall(r"!\[.*?\]\((.*?)\)", readme)
+    assert all((ROOT / one.partition("/raw/v1.2.3/")[2]).is_file() for one in pictures)
+    assert all(one.startswith(("https:", "#")) for one in links)
+
+
 def test_the_changelog_tells_of_this_version() -> None:
     assert f"## {rankloop.__version__}" in (ROOT / "docs" / "changelog.md").read_text()
 
@@ -103,12 +128,13 @@ def test_the_locks_pin_everything_agree_and_name_no_address() -> None:
     assert running.items() <= developing.items()
     extras = PROJECT["project"]["optional-dependencies"]
     wanted = [*PROJECT["project"]["dependencies"], *(one for extra in extras.values() for one in extra)]
-    assert {_name(requirement) for requirement in wanted} - {"rankloop"} <= set(developing)
+    assert {_name(requirement) for requirement in wanted} - {"rankloop", "torch"} <= set(developing)
 
 
-def test_the_lock_for_running_has_a_digest_for_every_package() -> None:
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_has_a_digest_for_every_package(lock: str) -> None:
     """Whatever index serves a file, pip refuses another one than was locked."""
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    lines = (ROOT / lock).read_text().splitlines()
     for line, below in itertools.pairwise([*lines, ""]):
         if "==" in line:
             assert below.startswith("    --hash=sha256:"), line

@@ -13,6 +13,7 @@ import catalogue_sizes
 import comparison
 import learning_curves
 import numpy as np
+import query_memory
 from PIL import Image
 
 from rankloop import experiments, feedback, logs, plotting, suite
@@ -65,6 +66,7 @@ PICTURES: dict[str, Callable[[Path], object]] = {
     "learning-curves.png": lambda drawn: plotting.save(learning_curves.draw(), drawn, ending="png"),
     "catalogue-sizes.png": lambda drawn: plotting.save(catalogue_sizes.draw(), drawn, ending="png"),
     "catalogue-growth.png": lambda drawn: of_benchmark("catalogue", drawn),
+    "query-memory.png": lambda drawn: plotting.save(query_memory.draw(), drawn, ending="png"),
     "comparison.png": lambda drawn: plotting.save(comparison.draw(), drawn, ending="png"),
     "fit-clicks.png": lambda drawn: plotting.save(
         draw_counts(logs.fit_pbm(clicks_of_users())), drawn, ending="png"

@@ -119,26 +119,33 @@ def measure(name: str) -> World:
     )
 
 
-def measure_documents(feedback: str, k: int, clicks: str | None = None) -> World:
+def measure_documents(feedback: str, k: int, clicks: str | None = None, *, repeats: bool = False) -> World:
     """Documents with features: NDCG@10 while learning, from labels or from the clicks of such users."""
     name = DOCUMENTS if clicks is None else f"{DOCUMENTS}, {clicks} clicks"
-    asked = Question(feedback=feedback, features=True, users="stay", measure="ndcg@10", k=k)
+    name += ", query i in proportion to 1 / i" * repeats
+    asked = Question(feedback=feedback, features=True, users="stay", measure="ndcg@10", k=k, repeats=repeats)
     players: dict[str, Callable[[], Ranker]] = {"Uniform": rankers.Uniform}
     for one in CANDIDATES:
-        if (one.feedback, one.features) == (feedback, True):
+        if (one.feedback, one.features) == (feedback, True) and not one.unfit(asked):
             players[one.label] = lambda one=one: _build(one, asked)
     results = {}
     for label, player in players.items():
         values = []
         for seed in SEEDS:
             queries = data.synthetic_letor(n_queries=500, n_features=asked.n_features, seed=seed)
+            ranker = player()
             stream = (
                 environments.QueryStream(queries, measure="ndcg@10")
                 if clicks is None
-                else environments.ClickedQueries(queries, clicks=clicks)
+                else environments.ClickedQueries(
+                    queries,
+                    clicks=clicks,
+                    frequency="zipf" if repeats else None,
+                    named=ranker.takes_queries,
+                )
             )
             values.append(
-                simulation.play(player(), stream, rounds=QUERY_ROUNDS, seed=seed, points=10).mean_value
+                simulation.play(ranker, stream, rounds=QUERY_ROUNDS, seed=seed, points=10).mean_value
             )
         results[label] = _mean(values)
         print(name, label, results[label], flush=True)
@@ -154,6 +161,7 @@ def measure_documents(feedback: str, k: int, clicks: str | None = None) -> World
         "more",
         "NDCG@10",
         results,
+        repeats,
     )
 
 
@@ -175,6 +183,7 @@ def table() -> str:
     found = [measure(name) for name in SETTINGS]
     found += [measure_documents("top", 1), measure_documents("labels", 1)]
     found += [measure_documents("clicks", 1, kind) for kind in CLICKS]
+    found.append(measure_documents("clicks", 1, "navigational", repeats=True))
     FILE.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
     worlds.cache_clear()
     return answers()
@@ -190,6 +199,7 @@ def answers() -> str:
         Question(feedback="clicks", users="stay", n_items=100, n_positions=10),
         Question(feedback="top", features=True),
         Question(feedback="clicks", features=True),
+        Question(feedback="clicks", features=True, repeats=True),
         Question(feedback="labels", features=True),
     ]
     rows = []
@@ -200,7 +210,7 @@ def answers() -> str:
         )
         rows.append(
             [
-                f"{asked.feedback}{', features' if asked.features else ''}",
+                f"{asked.feedback}{', features' * asked.features}{', queries repeat' * asked.repeats}",
                 asked.users,
                 "" if asked.features else f"{asked.n_items}",
                 "" if asked.feedback == "clicks" or asked.features else f"`{asked.measure}`",

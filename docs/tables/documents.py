@@ -8,12 +8,11 @@ from rankloop import data, environments, rankers, simulation
 from rankloop.base import Ranker
 
 ROUNDS, FEATURES, SEEDS = 20_000, 20, range(1, 11)
-PAPERS = "camera-ready"
 
 
-def top_k(surrogate: str | None, *, k: int = 1, learning_rate: str = "adagrad") -> Callable[[], Ranker]:
+def top_k(surrogate: str | None, *, k: int = 1) -> Callable[[], Ranker]:
     """RTopKF with this surrogate."""
-    return lambda: rankers.RTopKF(n_features=FEATURES, surrogate=surrogate, k=k, learning_rate=learning_rate)
+    return lambda: rankers.RTopKF(n_features=FEATURES, surrogate=surrogate, k=k)
 
 
 SEEN = {"squared": 1, "kl": 1, "smooth_dcg": 1, "ranksvm": 2}  # surrogate: labels that it needs
@@ -21,10 +20,6 @@ RANKERS: dict[str, tuple[str, Callable[[], Ranker]]] = {
     "[RTopKF](rankers/RTopKF.md)": ("top 1", top_k(None)),
     "[RTopKF](rankers/RTopKF.md), `k=2`": ("top 2", top_k(None, k=2)),
     **{f'the same, `surrogate="{name}"`': (f"top {k}", top_k(name, k=k)) for name, k in SEEN.items()},
-    **{
-        f'the same, `"{name}"`, the paper\'s constants': (f"top {k}", top_k(name, k=k, learning_rate=PAPERS))
-        for name, k in SEEN.items()
-    },
     "[ListNet](rankers/ListNet.md)": ("all", lambda: rankers.ListNet(n_features=FEATURES)),
     "[CalibratedSquared](rankers/CalibratedSquared.md)": (
         "all",

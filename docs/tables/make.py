@@ -19,6 +19,7 @@ import nine_worlds
 import queries
 import relevance
 import shares
+import verdict
 
 DOCS = Path(__file__).parent.parent
 # table: (page, what prints it). A page holds it between <!-- table: name --> and <!-- end of table -->.
@@ -37,6 +38,8 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "nine-worlds": ("rankers/FTRLPBM.md", nine_worlds.table),
     "nine-worlds-long": ("rankers/FTRLPBM.md", nine_worlds.long),
     "late": ("rankers/FTRLPBM.md", late.table),
+    "verdict-wrong": ("howto/compare-live.md", verdict.wrong),
+    "verdict-searches": ("howto/compare-live.md", verdict.table),
     "forgetting": ("rankers/FTRLPBM.md", forgetting.table),
 }
 

@@ -74,10 +74,9 @@ def section(record: dict[str, Any], redrawn: dict[str, float]) -> list[str]:
     lines = [f"## {record['experiment']}", "", about, ""]
     lines += ["| claim | | measured | worded | in other draws |", "|---|---|---|---|---:|"]
     for claim in record["claims"]:
-        verdict = "holds" if claim["holds"] else "**broken**"
         cells = (
             f"`{claim['name']}`: {claim['text']}",
-            verdict,
+            claim.get("verdict", "holds" if claim["holds"] else "BROKEN"),
             claim["measured"],
             worded(claim["fixed"]),
         )

@@ -534,6 +534,7 @@ class Environment(Constructed, abc.ABC):
     )
     n_features: int | None = None  # of an item, where requests bring lists of their own
     sparse: bool = False  # whether those features come as `features.SparseRows`
+    names_queries: bool = False  # whether requests say which query and documents they are about
     n_shown: int | None = None  # how many positions of such a list users see; None for all
     max_grade: int  # the largest relevance that `respond` gives
     reacts: ClassVar[bool] = False  # whether `respond` remembers what was shown; else only `arrive` moves on

@@ -267,11 +267,15 @@ class CompiledRanker(Ranker):
         desks = self._own_desks()
         desk = desks.take(self, n)
         explored = desk.rank(request, np.uint64(rng.bit_generator.random_raw()))
+        self.order_rest(desk.items, desk.scratch)
         items, memo = desk.items.copy(), tuple([part.copy() for part in desk.memo])
         propensities = desk.propensities.copy() if desk.has_propensities else None
         desks.give_back(desk)
         kept = (*memo, *self.keep_request(request)) if self.keeps_context else memo
         return Ranking(items, propensities, kept, explored)
+
+    def order_rest(self, items: NDArray[np.int64], scratch: tuple[Any, ...]) -> None:
+        """Order what the kernel leaves of `items` as it is, because no user looks there; `scratch` is as it left it."""
 
     def learn(self, ranking: Ranking, feedback: ArrayLike) -> None:
         desks, items = self._own_desks(), ranking.items

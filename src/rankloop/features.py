@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankloop.arguments import whole
-from rankloop.kernels.sparse_rows import SparseRows
+from rankloop.kernels.sparse_rows import QueryRows, SparseRows
 
 __all__ = [
     "LARGEST_FEATURE",
+    "QueryRows",
     "SparseRows",
     "dense_rows",
     "is_sparse",
+    "key_of",
+    "query_rows",
     "read_features",
     "read_sparse",
     "sparse_rows",
@@ -102,6 +107,47 @@ def read_sparse(name: str, rows: Any, n_features: int | None = None) -> SparseRo
     return SparseRows(
         _frozen(data, data.dtype), _frozen(indices, np.int32), _frozen(indptr, np.int64), (n, d)
     )
+
+
+def key_of(name: str | int, *, argument: str = "name") -> int:
+    """The key that a ranker remembers a query or a document by: a whole number is its own, a text is hashed.
+
+    A hash has 63 bits. Two texts with the same one would be taken for the same, which among a million texts happens
+    with a chance of 1 in 18 million. The number 7 and the text "7" are two different names.
+
+    Examples
+    --------
+    >>> key_of(7), key_of("red shoes")
+    (7, 6208880861533621621)
+    """
+    if isinstance(name, str):
+        return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
+    return whole(argument, name, at_least=0, at_most=2**63 - 1)
+
+
+def query_rows(query: str | int, items: Sequence[str | int], features: ArrayLike | None = None) -> QueryRows:
+    """A request for documents of a query, for a ranker that remembers both, such as `QueryMemory`.
+
+    Parameters
+    ----------
+    query : str or int
+        What was searched for. Spaces and capitals count: make equal what is to be the same query.
+    items : sequence of str or int
+        The name of each document.
+    features : array_like, optional
+        A row for each document; none for a ranker without features.
+
+    Examples
+    --------
+    >>> request = query_rows("red shoes", ["sku-1", "sku-2"], [[0.3, 1.0], [0.8, 0.0]])
+    >>> request.features.shape
+    (2, 2)
+    """
+    keys = np.array([key_of(item, argument="items") for item in items], np.int64)
+    rows = np.empty((len(keys), 0)) if features is None else np.asarray(features)
+    if rows.shape[:1] != keys.shape:
+        raise ValueError(f"features must have a row for each of {len(keys)} items, got shape {rows.shape}")
+    return QueryRows(rows, keys, key_of(query, argument="query"))
 
 
 def sparse_rows(features: NDArray[Any]) -> SparseRows:

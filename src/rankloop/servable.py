@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankloop.features import query_rows
 
 
 class Servable:
@@ -22,6 +24,8 @@ class Servable:
         whose requests bring a list of their own always can.
     stops_at_click : bool
         Whether it takes what stands below the first click for not examined.
+    takes_queries : bool
+        Whether a request is a query with its documents, `features.QueryRows`.
     no_baselines : str
         Why it learns nothing from lists that somebody else chose, as the end of a sentence, where it does not.
     unservable : str
@@ -43,6 +47,7 @@ class Servable:
     summary: ClassVar[str] = "Learns from the feedback on the lists that it shows."
     no_candidates: str = "it does not say how to draw a list from some of its items"
     stops_at_click: ClassVar[bool] = False
+    takes_queries: ClassVar[bool] = False
     no_baselines: ClassVar[str] = "it weighs feedback by the chances of its own lists"
     unservable: ClassVar[str] = ""
     estimate_from: ClassVar[Literal["feedback", "blocks", "weights"]] = "feedback"
@@ -183,6 +188,14 @@ class Servable:
         `items` are those of the ranking, and `context` is called for the request that it answered.
         """
         return memo
+
+    def as_request(
+        self, features: Any, query: str | int | None = None, items: Sequence[str | int] = ()
+    ) -> Any:
+        """What `rank` takes for rows of `features`: they alone, or with the names of the query and of the items."""
+        if not self.takes_queries:
+            return features
+        return query_rows("" if query is None else query, items, features)
 
     def learn_logged(
         self,

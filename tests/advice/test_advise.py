@@ -21,6 +21,7 @@ SETTINGS = [
     ("labels", {}),
     ("labels", {"features": True}),
     ("clicks", {"features": True}),
+    ("clicks", {"features": True, "repeats": True}),
     ("clicks", {}),
     ("clicks", {"n_items": 300, "n_positions": 10}),
     ("clicks", {"n_positions": 3, "examination": (1.0, 0.5, 0.2)}),
@@ -36,7 +37,7 @@ def test_every_answer_can_be_built_and_ranks() -> None:
             if one is not None:
                 made = one.build()
                 assert type(made).__name__ == one.ranker
-                made.rank(features, rng=np.random.default_rng(1))
+                made.rank(made.as_request(features, "q", range(4)), rng=np.random.default_rng(1))
                 assert one.call in str(told)
         assert told.guarantee in str(told)
 
@@ -72,7 +73,13 @@ def test_nobody_who_fits_does_better_in_the_worlds_that_decide(feedback: str, us
 def test_every_candidate_was_played_where_it_can_be_advised() -> None:
     for world, one in itertools.product(worlds(), CANDIDATES):
         if (one.feedback, one.features) == (world.feedback, world.features):
-            asked = Question(feedback=one.feedback, n_items=world.n_items, measure=world.measure)
+            asked = Question(
+                feedback=one.feedback,
+                features=world.features,
+                n_items=world.n_items,
+                measure=world.measure,
+                repeats=world.repeats,
+            )
             assert one.label in world.results or one.unfit(asked), (world.name, one.label)
             assert hasattr(rankers, one.ranker)
 
@@ -123,6 +130,8 @@ def test_bad_answers_are_refused_by_name() -> None:
         ("clicks", {"n_positions": 3, "examination": (1.0,)}, "examination must have 3"),
         ("clicks", {"n_positions": 1, "examination": (1.5,)}, "examination"),
         ("top", {"measure": "fame"}, "fame"),
+        ("clicks", {"repeats": True}, "repeats is for clicks on documents"),
+        ("top", {"features": True, "repeats": True}, "repeats is for clicks on documents"),
     ]
     for feedback, more, words in wrong:
         with pytest.raises(ValueError, match=words):
@@ -145,6 +154,15 @@ def test_late_feedback_and_items_that_come_and_go_are_asked_about() -> None:
     assert coming.ranker == rankloop.advise("clicks", users="change").ranker
     words = ["advise", "--feedback", "clicks", "--users", "stay", "--json"]
     assert json.loads(call(*words, "--late", "--arrivals").output)["ranker"] == coming.ranker
+
+
+def test_queries_that_repeat_are_remembered() -> None:
+    told = rankloop.advise("clicks", features=True, repeats=True)
+    assert told.ranker == "QueryMemory"
+    assert "of queries that repeat" in str(told)
+    assert rankloop.advise("clicks", features=True).ranker != "QueryMemory"
+    words = ["advise", "--feedback", "clicks", "--users", "stay", "--features", "--repeats", "--json"]
+    assert json.loads(call(*words).output)["ranker"] == "QueryMemory"
 
 
 def test_the_command_in_words_and_as_json() -> None:

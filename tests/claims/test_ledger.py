@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankloop import claims, experiments
-from tests.mutations import MUTATIONS, SOURCE
+from tests.mutations import INSIDE, MUTATIONS
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = {"2015": range(1, 92), "2016": range(92, 157), "2022": range(157, 224)}
@@ -122,8 +122,15 @@ def test_every_mark_is_in_the_table() -> None:
 def test_near_mistakes_can_be_made_and_are_in_the_docs() -> None:
     page = (ROOT / "docs" / "experiments.md").read_text()
     for each in MUTATIONS:
-        assert each.place(SOURCE).exists(), each.name
+        assert each.place(ROOT).exists(), each.name
         assert f"| {each.name} |" in page or not re.match(r"20\d\d-", each.statements)
+
+
+def test_every_verified_statement_with_a_number_has_a_near_mistake() -> None:
+    planted = {id_ for each in MUTATIONS for id_ in each.statements.split(", ")}
+    numbers = {each.id for each in ALL if each.status == "verified" and re.search(r"\d", each.statement)}
+    assert numbers <= planted | INSIDE.keys()
+    assert INSIDE.keys() <= numbers
 
 
 def test_every_erratum_is_on_its_page() -> None:

@@ -281,8 +281,32 @@ def test_a_table_is_valued_by_the_impression(tmp_path: Path) -> None:
     rows = [f"{item},{position},{int(item == 'a')},0.5" for item in "ab" for position in (1, 2)] * 100
     table.write_text("\n".join(["item,position,click,propensity", *rows]))
     words = ["evaluate", table, "--ranker", "a,b"]
-    assert "as logged  0.5000 clicks an impression" in call(*words).output
-    assert json.loads(call(*words, "--json").stdout)["unit"] == "clicks an impression"
+    assert "as logged  0.5000 clicks per impression" in call(*words).output
+    assert json.loads(call(*words, "--json").stdout)["unit"] == "clicks per impression"
+    assert "queries" not in call(*words).output
+
+
+def test_one_query_of_a_log_is_valued_alone(tmp_path: Path) -> None:
+    table = tmp_path / "shown.csv"
+    rows = [f"{query},{item},1,{int(query == 'cat')},0.5" for query in ("cat", "dog") for item in "ab"] * 200
+    table.write_text("\n".join(["query,item,position,click,propensity", *rows]))
+    words = ["evaluate", table, "--ranker", "a,b"]
+    assert "All 2 queries together; --query NAME takes one." in call(*words).output
+    assert "as logged  0.5000" in call(*words).output
+    alone = call(*words, "--query", "cat").output
+    assert "as logged  1.0000" in alone
+    assert "together" not in alone
+    assert "--query must be one of cat, dog" in refused(*words, "--query", "cow")
+
+
+def test_the_position_based_model_needs_no_pages(tmp_path: Path) -> None:
+    table = tmp_path / "shown.csv"
+    rows = [f"{item},{position},{int(item == 'a')}" for item in "ab" for position in (1, 2)] * 100
+    table.write_text("\n".join(["item,position,click", *rows]))
+    plain = call("fit-clicks", table, "--out", tmp_path / "plain", "--json").stdout
+    named = call("fit-clicks", table, "--model", "pbm", "--out", tmp_path / "plain", "--json").stdout
+    assert named == plain
+    assert "no column for page" in refused("fit-clicks", table, "--model", "dbn", "--out", tmp_path / "dbn")
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +347,7 @@ def test_rankers_with_features_are_valued(documents: tuple[Path, float], tmp_pat
     assert 0.0 < told[saved]["draw_error"] < told[saved]["standard_error"]
     assert told["Uniform"]["low"] < told["as logged"]["value"] < told["Uniform"]["high"]
     result = call("evaluate", path, *words, "--no-explore")
-    lines = [line.split("clicks a list")[0].split()[-1] for line in result.stdout.splitlines()[2:4]]
+    lines = [line.split("clicks per list")[0].split()[-1] for line in result.stdout.splitlines()[2:4]]
     assert lines[0] == lines[1]
 
 

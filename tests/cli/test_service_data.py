@@ -107,6 +107,11 @@ def test_the_log_as_a_table(folder: Path, tmp_path: Path) -> None:
     unwind = tmp_path / "unwind.parquet"
     _run(folder, "export", "unwind", "--parquet", str(unwind))
     assert pl.read_parquet(unwind)["decision"].n_unique() == 150
+    lines = tmp_path / "pages.ndjson"
+    said = _run(folder, "export", "pages", "--parquet", str(file), "--ubi", str(lines))
+    assert f"{lines}: 150 lists" in said
+    assert data.read_logged_lists(lines).n_rows == 150
+    assert "--parquet or --ubi" in refused("export", "unwind", "--data", folder)
 
 
 def test_another_ranker_on_the_log(folder: Path) -> None:

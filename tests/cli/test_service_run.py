@@ -28,6 +28,17 @@ def test_a_ranker_is_made_in_a_folder(tmp_path: Path) -> None:
     assert found["docs"]["parameters"] == {"n_features": 3}
 
 
+def test_a_comparison_is_made_and_its_verdict_listed(tmp_path: Path) -> None:
+    place = ("--data", str(tmp_path))
+    call("create", "vs", "--algorithm", "Comparison", "--set", 'rankings=["engine", "new"]', *place)
+    listed = call("rankers", *place).output
+    assert "vs  Comparison, 0 rounds learnt, 1 rows\n  Nothing is decided yet, after 0 searches.\n" in listed
+    (found,) = json.loads(call("rankers", "--json", *place).output)
+    assert found["comparison"]["rankings"] == ["engine", "new"]
+    wrong = ("create", "one", "--algorithm", "Comparison", "--set", 'rankings=["engine"]')
+    assert "rankings must be two names or more" in refused(*wrong, *place)
+
+
 def test_a_mistake_makes_nothing(tmp_path: Path) -> None:
     place = ("--data", str(tmp_path))
     for wrong, told in (
@@ -67,3 +78,11 @@ def test_a_key_in_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     assert "there is no store in" in refused("keys", "add", "--data", str(tmp_path / "typo"))
     assert not (tmp_path / "typo").exists()
     assert call("keys", "add", "--new-store", "--data", str(tmp_path / "new")).output.startswith("rl_")
+
+
+def test_an_origin_that_no_browser_sends_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    sentence = refused("serve", "--data", tmp_path / "store", "--allow-origin", "https://shop.example/")
+    assert sentence == (
+        "origin must be as browsers write it, such as https://shop.example, got 'https://shop.example/'"
+    )
+    assert not (tmp_path / "store").exists()

@@ -28,33 +28,53 @@ YANDEX = """\
 """
 
 UBI = [
-    {"query_id": "1", "user_query": "shoes", "query_response_hit_ids": ["a", "b", "c"], "timestamp": "t0"},
-    {"query_id": "2", "user_query": "shoes", "query_response_hit_ids": ["b", "a"], "timestamp": "t0"},
-    {"query_id": "3", "user_query": "hats", "query_response_hit_ids": [], "timestamp": "t0"},
+    {
+        "query_id": "1",
+        "user_query": "shoes",
+        "query_response_hit_ids": ["a", "b", "c"],
+        "timestamp": "2024-06-01T00:00:00Z",
+    },
+    {
+        "query_id": "2",
+        "user_query": "shoes",
+        "query_response_hit_ids": ["b", "a"],
+        "timestamp": "2024-06-01T00:00:00Z",
+    },
+    {
+        "query_id": "3",
+        "user_query": "hats",
+        "query_response_hit_ids": [],
+        "timestamp": "2024-06-01T00:00:00Z",
+    },
     {
         "action_name": "click",
         "query_id": "1",
-        "timestamp": "t3",
+        "timestamp": "2024-06-01T00:00:03Z",
         "event_attributes": {"object": {"object_id": "a"}, "position": {"ordinal": 1}},
     },
     {
         "action_name": "click",
         "query_id": "1",
-        "timestamp": "t2",
+        "timestamp": "2024-06-01T00:00:02Z",
         "event_attributes": {"object": {"object_id": "c"}},
     },
-    {"action_name": "add_to_cart", "query_id": "1", "timestamp": "t4", "event_attributes": {}},
-    {"action_name": "click", "query_id": "2", "timestamp": "t4", "event_attributes": {}},
+    {
+        "action_name": "add_to_cart",
+        "query_id": "1",
+        "timestamp": "2024-06-01T00:00:04Z",
+        "event_attributes": {},
+    },
+    {"action_name": "click", "query_id": "2", "timestamp": "2024-06-01T00:00:04Z", "event_attributes": {}},
     {
         "action_name": "click",
         "query_id": "9",
-        "timestamp": "t4",
+        "timestamp": "2024-06-01T00:00:04Z",
         "event_attributes": {"object": {"object_id": "a"}},
     },
     {
         "action_name": "click",
         "query_id": "2",
-        "timestamp": "t4",
+        "timestamp": "2024-06-01T00:00:04Z",
         "event_attributes": {"object": {"object_id": "x"}},
     },
 ]
@@ -92,8 +112,8 @@ def test_ubi_queries_and_events(tmp_path: Path) -> None:
         "nothing shown": 1,
     }
     (tmp_path / "ubi_events.jsonl").write_text("{}\n")
-    with pytest.raises(ValueError, match="line 1: neither a query"):
-        data.read_sessions(tmp_path, format="ubi")
+    alone = data.read_sessions(tmp_path, format="ubi")
+    assert alone.bad_rows["neither a query (user_query) nor an event (action_name)"] == 1
 
 
 def test_baidu_pages(tmp_path: Path) -> None:
@@ -216,11 +236,11 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_a_table_gives_lists_by_position_with_propensities(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", ROWS)
     assert list(data.read_lists(path)) == [
-        {"items": ["a", "b"], "clicks": [0, 1], "propensities": [0.25, 0.5]},
-        {"items": ["c"], "clicks": [0]},
+        {"items": ["a", "b"], "clicks": [0, 1], "query": "cat", "propensities": [0.25, 0.5]},
+        {"items": ["c"], "clicks": [0], "query": "dog"},
     ]
     assert list(data.read_lists(path, query="dog", feedback="relevance")) == [
-        {"items": ["c"], "relevance": [1.0]}
+        {"items": ["c"], "relevance": [1.0], "query": "dog"}
     ]
 
 
@@ -257,9 +277,9 @@ def test_pages_of_json_lines_and_of_ubi(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert list(data.read_lists(path)) == [
-        {"items": ["a", "b"], "clicks": [0, 1], "propensities": [0.5, 0.25]},
-        {"items": ["a"], "clicks": [0], "features": [[2.0]]},
-        {"items": ["a"], "clicks": [0]},
+        {"items": ["a", "b"], "clicks": [0, 1], "query": "cat", "propensities": [0.5, 0.25]},
+        {"items": ["a"], "clicks": [0], "query": "cat", "features": [[2.0]]},
+        {"items": ["a"], "clicks": [0], "query": "dog"},
     ]
     events = [
         {"query_id": "1", "user_query": "cat", "query_response_hit_ids": ["a", "b"]},
@@ -267,13 +287,15 @@ def test_pages_of_json_lines_and_of_ubi(tmp_path: Path) -> None:
         {
             "query_id": "1",
             "action_name": "click",
-            "timestamp": "1",
+            "timestamp": 1717200000000,
             "event_attributes": {"object": {"object_id": "b"}},
         },
     ]
     ubi = tmp_path / "ubi.jsonl"
     ubi.write_text("".join(json.dumps(line) + "\n" for line in events))
-    assert list(data.read_lists(ubi, format="ubi", query="cat")) == [{"items": ["a", "b"], "clicks": [0, 1]}]
+    assert list(data.read_lists(ubi, format="ubi", query="cat")) == [
+        {"items": ["a", "b"], "clicks": [0, 1], "query": "cat"}
+    ]
     with pytest.raises(ValueError, match="feedback must be 'clicks' for logs of ubi"):
         next(data.read_lists(ubi, format="ubi", feedback="relevance"))
 
@@ -309,6 +331,32 @@ def test_a_table_of_impressions(tmp_path: Path) -> None:
     assert again.items.tolist() == [[0], [2]]
     assert again.n_items == 3
     assert repr(again) == "LoggedLists('again': 2 lists of 1, 3 items, 1 click; 4 bad rows left out)"
+
+
+def test_lists_of_one_query(tmp_path: Path) -> None:
+    table, pages = tmp_path / "shown.csv", tmp_path / "pages.jsonl"
+    table.write_text(
+        "q,item,rank,click,propensity\ncat,a,1,1,0.5\ndog,b,1,0,0.5\ncat,b,2,0,0.5\n,a,1,0,0.5\n"
+    )
+    rows = [
+        {"q": query, "shown": ["a"], "clicked": [], "propensity": 0.5, "features": [[1.0]]}
+        for query in ("cat", "dog", "cat")
+    ]
+    pages.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text(pages.read_text().replace(', "features": [[1.0]]', ""))
+    assert data.read_logged_lists(table).bad_rows == {"no query": 1}
+    for path in (table, pages, plain):
+        together = data.read_logged_lists(path)
+        assert (together.n_queries, together.n_rows) == (2, 3)
+        assert "3 lists of 1, 2 queries, " in repr(together)
+        alone = data.read_logged_lists(path, query="cat")
+        assert (alone.n_queries, alone.n_rows) == (1, 2)
+        with pytest.raises(ValueError, match=r"query must be one of cat, dog \(.*, got 'cow'"):
+            data.read_logged_lists(path, query="cow")
+    table.write_text("item,rank,click,propensity\na,1,1,0.5\n")
+    with pytest.raises(ValueError, match=r"query must be left out: the log names no queries \(.*, got 'cow'"):
+        data.read_logged_lists(table, query="cow")
 
 
 def test_pages_with_a_chance_for_the_list_or_for_each_position(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 from rankloop import checks, environments, feedback, measures, rankers, simulation
 from rankloop.base import Ranking
 from rankloop.environments import ClickedQueries
+from rankloop.features import sparse_rows
 
 KINDS = ("perfect", "navigational", "informational", "near-random")
 
@@ -154,3 +155,41 @@ def test_rankers_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=says):
             simulation.play(ranker, users, rounds=1, seed=1)
+
+
+def test_queries_come_by_their_frequency() -> None:
+    n, users = 20_000, ClickedQueries(dataset([1] * 5, 3, 1), frequency="zipf")
+    rng, seen = np.random.default_rng(1), np.zeros(5)
+    for _ in range(n):
+        users.arrive(rng=rng)
+        seen[users.state.query[0]] += 1
+    expected = 1 / np.arange(1, 6)
+    assert stats.chisquare(seen, n * expected / expected.sum()).pvalue > 1e-3
+    for given, words in (
+        ({"frequency": "even"}, "frequency must be one of 'zipf', got 'even'"),
+        ({"frequency": 2}, "frequency must be one of 'zipf', got 2"),
+        ({"frequency": "zipf", "order": "in-order"}, "order must be left out where queries have a frequency"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ClickedQueries(dataset([1] * 5, 3, 1), **given)
+
+
+def test_a_request_says_which_query_and_documents_it_is_about() -> None:
+    queries = dataset([2, 3, 1], 3, 1)
+    users, rng = ClickedQueries(queries, order="in-order", named=True), np.random.default_rng(1)
+    for query in (0, 1, 2, 0):
+        request = users.arrive(rng=rng)
+        start, stop = queries.offsets[query : query + 2]
+        assert request.query == query
+        assert request.items.tolist() == list(range(start, stop))
+        np.testing.assert_array_equal(request.features, queries.features[start:stop])
+    memory, plain = rankers.QueryMemory(n_features=3), rankers.PDGD(n_features=3)
+    with pytest.raises(ValueError, match=r"PDGD takes no names of queries: ClickedQueries\(named=False\)"):
+        simulation.play(plain, users, rounds=1, seed=1)
+    with pytest.raises(
+        ValueError, match=r"QueryMemory needs the names of queries: ClickedQueries\(named=True"
+    ):
+        simulation.play(memory, ClickedQueries(queries), rounds=1, seed=1)
+    sparse = SimpleNamespace(**vars(queries) | {"features": sparse_rows(queries.features)})
+    with pytest.raises(ValueError, match="named=True needs dense features"):
+        ClickedQueries(sparse, named=True)

@@ -9,17 +9,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankloop.feedback.interleaving import Multileaved, Multileaving, Probabilistic, TeamDraft
+from rankloop.feedback.interleaving import (
+    Multileaved,
+    Multileaving,
+    PairwisePreference,
+    Probabilistic,
+    TeamDraft,
+)
 
 TWO = [[0, 1, 2, 3], [1, 3, 0, 2]]
 THREE = [*TWO, [3, 2, 1, 0]]
+ROTATED = [[0, 1, 2, 3], [1, 2, 3, 0]]  # balanced interleaving prefers the second under random clicks
 LACKING = [[10, 4, 7], [7, 12, 4]]  # top lists of more items, which do not hold the same
 METHODS: list[Multileaving] = [
     TeamDraft(),
     Probabilistic(),
     Probabilistic(tau=1.0),
+    PairwisePreference(),
 ]
-CASES = [(TWO, 3), (THREE, 2), (THREE, 4), (LACKING, 3)]
+CASES = [(TWO, 3), (THREE, 2), (THREE, 4), (ROTATED, 4), (LACKING, 3)]
 
 
 def by_assignments(rankings: Any, m: int, tau: float) -> dict[tuple[int, ...], NDArray[np.float64]]:
@@ -54,11 +62,47 @@ def by_turns(rankings: Any, m: int) -> dict[tuple[int, ...], float]:
     return chances
 
 
+def by_pairs(rankings: Any, m: int) -> dict[tuple[int, ...], tuple[float, NDArray[np.float64]]]:
+    """Every list of pairwise preference multileaving, by its definition: its probability, and what pairs are worth."""
+    items = sorted({item for ranking in rankings for item in ranking})
+    rank = [[list(r).index(i) + 1 if i in r else len(r) + 1 for i in items] for r in rankings]
+    top = {item: min(of[i] for of in rank) for i, item in enumerate(items)}
+    found = {}
+    for shown in itertools.permutations(items, m):
+        sizes = []
+        for k, item in enumerate(shown):
+            left = {one for one in items if top[one] <= k + 1} - set(shown[:k])
+            if item not in left:
+                break
+            sizes.append(len(left))
+        if len(sizes) < m:
+            continue
+        worth = np.zeros((len(rankings), m, m))
+        for i, j in itertools.permutations(range(m), 2):
+            both, first = max(top[shown[i]], top[shown[j]]), min(top[shown[i]], top[shown[j]])
+            if min(i, j) + 1 >= both:
+                chance = float(np.prod([1 - 1 / sizes[x - 1] for x in range(first, both)]))
+                for n, of in enumerate(rank):
+                    worth[n, i, j] = np.sign(of[items.index(shown[j])] - of[items.index(shown[i])]) / chance
+        found[shown] = float(np.prod([1 / size for size in sizes])), worth
+    return found
+
+
 def expected(method: Multileaving, rankings: Any, m: int, clicked: Any) -> NDArray[np.float64]:
     """The mean credit of each ranker, where `clicked(items)` gives the probability of a click by position."""
     if isinstance(method, Probabilistic):
         joint = by_assignments(rankings, m, method.tau)
         return sum(table @ clicked(np.array(items)) for items, table in joint.items())
+    if isinstance(method, PairwisePreference):
+        total = np.zeros(len(rankings))
+        for items, (chance, worth) in by_pairs(rankings, m).items():
+            liked = clicked(np.array(items))
+            for clicks in itertools.product((0, 1), repeat=m):
+                sure = chance * np.prod(np.where(clicks, liked, 1 - liked))
+                last = max((i for i in range(m) if clicks[i]), default=-1)
+                for i, j in itertools.product(range(m), range(min(last + 2, m))):
+                    total += sure * worth[:, i, j] * (clicks[i] > clicks[j])
+        return total
     # Team draft: the credit of a position goes to the captain of the turn.
     n = len(rankings)
     rounds = list(itertools.product(itertools.permutations(range(n)), repeat=-(-m // n)))
@@ -94,10 +138,53 @@ def test_team_draft_is_a_sequence_of_turns(rankings: Any, m: int) -> None:
     wanted = by_turns(rankings, m)
     assert [tuple(items) for items in lists.tolist()] == sorted(wanted)
     np.testing.assert_allclose(probabilities, [wanted[items] for items in sorted(wanted)], atol=1e-12)
-    shown = TeamDraft().show(rankings, n_positions=m, rng=np.random.default_rng(2))
+    shown = TeamDraft(prefix_credit=True).show(rankings, n_positions=m, rng=np.random.default_rng(2))
     assert shown.credits.sum(axis=0).tolist() == [1.0] * m
     rounds = shown.credits[:, : m - m % len(rankings)].reshape(len(rankings), -1, len(rankings))
     assert (rounds.sum(axis=2) == 1).all()  # each ranker once a round
+
+
+def test_team_draft_gives_no_credit_where_all_rankings_agree() -> None:
+    rankings = [[4, 2, 0, 1, 3], [4, 2, 1, 3, 0], [4, 2, 3, 0, 1]]
+    for seed in range(20):
+        shown = TeamDraft().show(rankings, rng=np.random.default_rng(seed))
+        whole = TeamDraft(prefix_credit=True).show(rankings, rng=np.random.default_rng(seed))
+        assert shown.items.tolist() == whole.items.tolist()
+        assert shown.items[:2].tolist() == [4, 2]
+        assert not shown.credits[:, :2].any()
+        np.testing.assert_array_equal(shown.credits[:, 2:], whole.credits[:, 2:])
+    same = TeamDraft().show([[1, 0], [1, 0]], rng=np.random.default_rng(1))
+    assert not same.credits.any()  # of a ranking against itself nothing is learnt
+
+
+@pytest.mark.parametrize(("rankings", "m"), CASES)
+def test_pairs_count_by_their_definition(rankings: Any, m: int) -> None:
+    method, wanted = PairwisePreference(), by_pairs(rankings, m)
+    lists, probabilities = method.distribution(rankings, n_positions=m)
+    assert [tuple(items) for items in lists.tolist()] == sorted(wanted)
+    np.testing.assert_allclose(probabilities, [wanted[items][0] for items in sorted(wanted)], rtol=1e-12)
+    for seed in range(20):
+        shown = method.show(rankings, n_positions=m, rng=np.random.default_rng(seed))
+        np.testing.assert_allclose(shown.credits, wanted[tuple(shown.items.tolist())][1], rtol=1e-9)
+    top = [set(ranking[: i + 1]) for i in range(m) for ranking in rankings]
+    for (
+        items
+    ) in lists.tolist():  # considerate: every item stands where some ranking would have had it by then
+        assert all(
+            any(item in seen for seen in top[: (i + 1) * len(rankings)]) for i, item in enumerate(items)
+        )
+
+
+def test_pairs_are_faithful_where_one_ranking_is_better_everywhere() -> None:
+    """By enumeration: whoever has every relevant item at least as high, and one higher, gets more."""
+    for order in itertools.permutations(range(4)):
+        for liked in itertools.product((0.1, 0.8), repeat=4):
+            better = sorted(range(4), key=lambda item: (-liked[item], order.index(item)))
+            if [liked[item] for item in order] == [liked[item] for item in better]:
+                continue
+            relevant = np.array(liked)
+            credit = expected(PairwisePreference(), [better, list(order)], 4, relevant.__getitem__)
+            assert credit[0] > credit[1] + 1e-6
 
 
 @pytest.mark.parametrize("tau", [1.0, 3.0])
@@ -117,7 +204,7 @@ def test_probabilistic_credit_averages_over_the_drawn_rankers(rankings: Any, m: 
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
-@pytest.mark.parametrize(("rankings", "m"), [(TWO, 3), (THREE, 2), (LACKING, 3)])
+@pytest.mark.parametrize(("rankings", "m"), CASES)
 def test_random_clicks_prefer_nobody(method: Multileaving, rankings: Any, m: int) -> None:
     by_position = np.array([0.9, 0.3, 0.5, 0.1])[:m]
     credit = expected(method, rankings, m, lambda items: by_position)
@@ -178,7 +265,7 @@ def test_a_list_is_saved_and_gives_the_same_credit(method: Multileaving, tmp_pat
     assert shown.credit([0, 0, 0]).tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("method", [TeamDraft(), Probabilistic()], ids=repr)
+@pytest.mark.parametrize("method", [TeamDraft(), Probabilistic(), PairwisePreference()], ids=repr)
 @pytest.mark.parametrize(
     ("rankings", "n_positions", "message"),
     [
@@ -214,6 +301,10 @@ def test_wrong_arguments_clicks_and_saved_lists_are_refused() -> None:
         Probabilistic().distribution([list(range(20))] * 2)
     with pytest.raises(ValueError, match="enumerates at most 1,000,000 lists"):
         TeamDraft().distribution([list(range(60))] * 2)
+    with pytest.raises(ValueError, match="enumerates at most 1,000,000 lists"):
+        PairwisePreference().distribution([list(range(20)), list(range(19, -1, -1))])
+    with pytest.raises(ValueError, match="prefix_credit must be True or False, got 'no'"):
+        TeamDraft(prefix_credit="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="rng must be a generator"):
         TeamDraft().show(TWO, rng=1)  # type: ignore[arg-type]
     shown = TeamDraft().show(TWO, rng=np.random.default_rng(1))

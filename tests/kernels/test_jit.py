@@ -21,11 +21,19 @@ from rankloop.rankers import reference
 PACKAGE = Path(rankloop.__file__).parent
 STORY = """
 import sys
-from rankloop import environments, rankers, simulation
+from rankloop import data, environments, rankers, simulation
 from rankloop.kernels import jit
-users = environments.FixedItems([[1, 0, 1], [0, 1, 0]] * 20, measure="dcg")
-ranker = rankers.RTop1F(n_items=3, horizon=40)
-trace = simulation.play(ranker, users, rounds=40, seed=1)
+name = sys.argv[1]
+if name == "RTop1F":
+    ranker = rankers.RTop1F(n_items=3, horizon=40)
+    users = environments.FixedItems([[1, 0, 1], [0, 1, 0]] * 20, measure="dcg")
+elif name == "RTopKF":
+    queries = data.synthetic_letor(n_queries=12, n_features=3, seed=1, list_length=(2, 8))
+    ranker, users = rankers.RTopKF(n_features=3), environments.QueryStream(queries, measure="ndcg@3")
+else:
+    ranker = getattr(rankers, name)(n_items=3, n_positions=2)
+    users = environments.PositionBased(attraction=[0.9, 0.1, 0.5], examination=[1.0, 0.5])
+trace = simulation.play(ranker, users, rounds=40, seed=1, fused=name == "RTop1F")
 state = [part.tobytes().hex() for part in ranker.state]
 print(jit.MODE, "numba" in sys.modules, float(trace.total_regret).hex(), *state)
 """
@@ -39,11 +47,13 @@ WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None\n"
 HAS_LIBRARY = pytest.mark.skipif(jit.LIBRARY is None, reason="no compiled kernels here: make kernels")
 
 
-def run(program: str, package: Path = PACKAGE, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    program: str, package: Path = PACKAGE, *, name: str = "RTop1F", **environment: str
+) -> subprocess.CompletedProcess[str]:
     names = ("RANKLOOP_", "NUMBA_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(names)}
     environment |= {"PYTHONPATH": str(package.parent)}
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", program, name]
     return subprocess.run(command, env=clean | environment, capture_output=True, text=True, check=False)
 
 
@@ -64,6 +74,15 @@ def test_every_way_plays_the_same() -> None:
     ]
     assert [other[0] for other in others] == ["numba", "python", "python", "library"]
     assert {tuple(other[2:]) for other in others} == {tuple(here[2:])}
+
+
+# With the one above a ranker of each paper, and one that learns from clicks. Step by step: the loop has its own tests.
+@HAS_LIBRARY
+@pytest.mark.parametrize("name", ["RTopKF", "FTRLPBM", "CascadeKLUCB"])
+def test_numba_plays_what_the_library_plays(name: str) -> None:
+    ours, numbas = (told(run(STORY, name=name, RANKLOOP_KERNELS=mode)) for mode in ("", "numba"))
+    assert (ours[0], numbas[0]) == ("library", "numba")
+    assert ours[2:] == numbas[2:]
 
 
 @HAS_LIBRARY
@@ -96,9 +115,9 @@ def copied(folder: Path, *, with_library: bool = False) -> Path:
 @pytest.mark.parametrize("fault", ["cut", "flipped", "index"])
 def test_a_damaged_library_is_not_used(fault: str, tmp_path: Path) -> None:
     package = copied(tmp_path, with_library=True)
-    (file,) = (package / "kernels/compiled").glob(
-        f"{library.fingerprint()}*{'.json' if fault == 'index' else jit.LIBRARY.processor + '.so'}"
-    )  # type: ignore[union-attr]
+    assert jit.LIBRARY is not None
+    index = jit.LIBRARY.path.name.removesuffix(f"-{jit.LIBRARY.processor}.so") + ".json"
+    file = package / "kernels/compiled" / (index if fault == "index" else jit.LIBRARY.path.name)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content[: len(content) // 2] if fault == "cut" else content)
@@ -129,10 +148,8 @@ def test_numba_keeps_its_code_elsewhere_where_nothing_can_be_written(tmp_path: P
 def test_a_library_is_for_every_python() -> None:
     # What it needs is in the C library of every system: nothing of Python, so no version of it.
     assert jit.LIBRARY is not None
-    path = library.FOLDER / f"{library.fingerprint()}-{jit.LIBRARY.processor}.so"
-    listed = subprocess.run(
-        ["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True
-    )
+    command = ["nm", "-D", "--undefined-only", jit.LIBRARY.path]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     needed = {line.split()[-1].partition("@")[0] for line in listed.stdout.splitlines()}
     assert needed <= {"malloc", "free", "memcpy", "memmove", "memset", "log10"}
 
@@ -146,6 +163,15 @@ def test_an_edited_kernel_is_not_taken_from_the_library(tmp_path: Path) -> None:
     after = told(run(DRAW, package, RANKLOOP_KERNELS="", NUMBA_CACHE_DIR=str(tmp_path / "cache")))
     assert (before[0], after[0]) == ("library", "numba")
     assert after[1:] != before[1:]
+
+
+@HAS_LIBRARY
+def test_a_kernel_in_other_words_is_taken_from_the_library(tmp_path: Path) -> None:
+    package = copied(tmp_path, with_library=True)
+    source = package / "rankers/reference.py"
+    begin, docstring, rest = source.read_text().split('"""', 2)
+    source.write_text(f'# A comment.\n{begin}"""{docstring}\n\nMore of it."""{rest}')
+    assert told(run(WITHOUT_NUMBA + DRAW, package))[0] == "library"
 
 
 def test_what_is_not_there_is_refused_in_words() -> None:
@@ -195,3 +221,10 @@ def test_arrays_that_a_kernel_returns_are_copied() -> None:
 
 def test_a_kernel_travels_by_name() -> None:
     assert pickle.loads(pickle.dumps(reference.rank_uniform)) is reference.rank_uniform
+
+
+def test_a_former_name_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="inlined is hot"):
+        assert jit.inlined is jit.hot
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = jit.nothing

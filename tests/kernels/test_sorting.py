@@ -114,10 +114,6 @@ def test_a_sorted_copy_is_numpys_sort(values: list[float]) -> None:
     np.testing.assert_array_equal(given_values, before)
 
 
-def test_room_for_a_short_list_leaves_out_the_radix_sort() -> None:
-    assert [sorting.scratch(n).dtype for n in BOTH_SIDES] == [np.int64, np.uint64]
-
-
 # The greedy order: by falling score, ties in random order, the same for short lists and for long ones.
 
 

@@ -62,7 +62,7 @@ CASES: dict[str, list[Case]] = {
     "narrow_dots": [lambda r, n: (_narrow(r, 6, n + WIDE), 1, _narrow(r, 99), _filled(n), np.zeros(6))],
     "weigh_row": [lambda r, n: (_narrow(r, 3, n + WIDE), 2, _any(r, 3), _filled(n), _narrow(r, 99))],
     "weigh_rows": [lambda r, n: (_narrow(r, 6, n + WIDE), 1, _any(r, 6), _filled(n), _narrow(r, 99))],
-    "add_four": [lambda r, n: (_narrow(r, 6, n + WIDE), 1, _any(r, n + WIDE), _filled(n))],
+    "add_four": [lambda r, n: (_narrow(r, 6, n), 1, _any(r, n))],
     "count_above": [lambda r, n: (np.round(r.normal(size=n + 7)), n + 7, np.zeros(n + 7, np.int64))],
     "fill_row": [lambda r, n: (*_rows(r, n, 1), 1, _any(r, n), 7.0)],
     "scale": [lambda r, n: (*_rows(r, n, 1), LANES * (1 + n % 3), 0.7), lambda r, n: (_any(r, 16), 8, 0.7)],

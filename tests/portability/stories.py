@@ -55,7 +55,10 @@ def world_of(ranker: Ranker) -> Environment | None:
         queries = data.synthetic_letor(n_queries=40, n_features=ranker.n_features or 3, seed=1)
         if ranker.feedback.kind == "clicks":
             shown = ranker.feedback.length(queries.n_documents)
-            return environments.ClickedQueries(queries, clicks="informational", n_positions=shown)
+            named = ranker.takes_queries
+            return environments.ClickedQueries(
+                queries, clicks="informational", n_positions=shown, named=named
+            )
         return environments.QueryStream(queries, measure="ndcg@10")
     n, m = ranker.n_items, ranker.n_positions or ranker.n_items
     if ranker.feedback.kind == "clicks":

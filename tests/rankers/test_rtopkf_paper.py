@@ -59,6 +59,7 @@ def in_plain_python(learner: Learner, dataset: Any, rounds: int, seed: int) -> t
     n_queries = len(dataset.offsets) - 1
     ndcg = measures.get("ndcg@3")
     state = learner.ranker.state
+    assert not state.w.any()  # w_1 = 0
     total, explored, sequence = 0.0, 0, list[int]()
     for t in range(rounds):
         if t % n_queries == 0:

@@ -9,7 +9,12 @@ from typing import Any
 from rankloop.serving.http.app import App
 
 
-async def ask(
+async def ask(app: App, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, Any]:
+    """The status and the decoded answer, without its headers."""
+    return (await ask_with_headers(app, method, path, body, **more))[:2]
+
+
+async def ask_with_headers(
     app: App,
     method: str,
     path: str,
@@ -18,8 +23,8 @@ async def ask(
     key: str = "",
     headers: dict[str, str] | None = None,
     unread: bool = False,
-) -> tuple[int, Any]:
-    """The status and the decoded answer; `unread`: the body must not be looked at."""
+) -> tuple[int, Any, dict[str, str]]:
+    """The status, the decoded answer and its headers; `unread`: the body must not be looked at."""
     sent: list[Any] = []
     said = {"host": "localhost", "content-type": "application/json"} | (headers or {})
     if key:
@@ -35,7 +40,8 @@ async def ask(
         "headers": [(name.encode(), value.encode()) for name, value in said.items()],
     }
 
-    given = iter([{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}])
+    raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    given = iter([{"type": "http.request", "body": raw}])
 
     async def receive() -> Any:
         assert not unread, "a body was read"
@@ -48,5 +54,6 @@ async def ask(
 
     await app(scope, receive, send)
     told = b"".join(one.get("body", b"") for one in sent[1:])
-    kind = dict(sent[0]["headers"]).get(b"content-type", b"")
-    return sent[0]["status"], json.loads(told) if b"json" in kind else told.decode()
+    answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    is_json = "/json" in answered.get("content-type", "")
+    return sent[0]["status"], json.loads(told) if is_json else told.decode(), answered

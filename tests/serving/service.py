@@ -53,6 +53,8 @@ async def create(engine: Engine, name: str = "unwind", **settings: Any) -> None:
 
 
 async def rank(engine: Engine, decision_id: str | None = None, name: str = "unwind", **more: Any) -> Any:
+    if name in engine.rankers and engine.rankers[name].fold.ranker.takes_queries:
+        more = {"query": "shoes"} | more
     return await engine.rank(name, RankRequest(decision_id, **more))
 
 

@@ -168,6 +168,15 @@ def test_candidates_over_the_wire(service: Service, call: Call, request: pytest.
     assert do("promote", f"{name}.trial", 0.5).status == "accepted"
     trial = do("ranker", f"{name}.trial").trial
     assert (trial.live, trial.baseline_lists, trial.baseline_mean, trial.lift) == (0.5, 1, 1.0, None)
+    do("create", f"{name}.vs", algorithm="Comparison", parameters={"rankings": ["today", "new"]})
+    orders = {"today": own, "new": own[::-1]}
+    shown = do("rank", f"{name}.vs", decision_id="d", rankings=orders, unit="session")
+    assert do("feedback", f"{name}.vs", "d", clicked=shown.items[:1]).learnt
+    assert do("stop", f"{name}.vs").status == "accepted"
+    assert do("rank", f"{name}.vs", rankings=orders).items == own
+    assert do("promote", f"{name}.vs", ranking="new").status == "accepted"
+    compared = do("ranker", f"{name}.vs").comparison
+    assert (compared.lists, compared.shown, compared.winner) == (1, "new", None)
     with pytest.raises(RankloopError, match="'golf' is not an item") as refused:
         do("rank", name, items=["golf"])
     assert (refused.value.status, refused.value.field) == (422, "items")
@@ -414,7 +423,7 @@ def test_a_closed_client_holds_no_connection(service: Service) -> None:
 
 
 def test_both_kinds_have_the_same_calls() -> None:
-    assert len(CALLS) == 24
+    assert len(CALLS) == 25
     for name in CALLS:
         one, other = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(one) == inspect.signature(other)

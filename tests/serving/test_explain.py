@@ -35,7 +35,9 @@ def test_a_list_of_fixed_items() -> None:
                     assert f"a chance of {one.propensity:.1%}" in one.words
                     assert f"{one.place + 1}" in one.words
             best = next(one for one in told.items if one.item == "tea")
-            assert best.words.startswith("The ranker held it in place 1 of 3.")
+            assert best.words.startswith(
+                "The order that the ranker estimated to be best had it in place 1 of 3."
+            )
             with pytest.raises(NotFound, match="no decision 'nobody'"):
                 await explain_answer(served, "nobody")
 
@@ -106,7 +108,31 @@ def test_the_state_of_then_is_folded_again_from_the_nearest_snapshot(monkeypatch
             monkeypatch.setattr(views, "state_at", lambda *_: _nothing())
             told = await explain_answer(served, "d5")
             assert (told.state, told.as_of) == ("present", served.fold.applied)
-            assert any("now holds it" in one.words and "is not kept" in one.words for one in told.items)
+            assert any(
+                "now estimates to be best" in one.words and "is not kept" in one.words for one in told.items
+            )
+
+    play(story)
+
+
+def test_a_list_that_is_drawn_is_not_said_to_follow_the_best_order() -> None:
+    async def story() -> None:
+        async with running() as engine:
+            await create(engine, algorithm="TopFTRL", items=ITEMS)  # shuffles what is not told apart
+            best = engine.rankers["unwind"].fold.current()
+            ends = set()
+            for i in range(20):
+                shown = await rank(engine, f"d{i}")
+                told = await explain_answer(engine.rankers["unwind"], f"d{i}")
+                for one in told.items:
+                    assert f"best had it in place {best.index(one.item) + 1} of {len(best)}." in one.words
+                end = told.items[0].words.partition("standing here. ")[2]
+                if end == "The list did not explore.":
+                    assert shown.items == best
+                elif end != "The list explored.":
+                    assert shown.items != best
+                ends.add(end)
+            assert "The ranker draws its lists, and this one differs from that order." in ends
 
     play(story)
 

@@ -182,7 +182,8 @@ def test_beyond_the_exploration_cap_the_best_list_of_the_moment_is_shown(algorit
                 asked = _asked(algorithm, rng, SIX)
                 del asked["baseline"]
                 features = None if fold.has_items else np.array(asked["features"], np.float32)
-                best = [(fold.items if fold.has_items else SIX)[j] for j in fold.ranker.current(features)]
+                order = fold.ranker.current(fold.ranker.as_request(features, "shoes", SIX))
+                best = [(fold.items if fold.has_items else SIX)[j] for j in order]
                 shown = await rank(engine, f"d{i}", "any", **asked)
                 state = await engine.rankers["any"].decision_state(f"d{i}")
                 assert state is not None

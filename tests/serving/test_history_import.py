@@ -44,6 +44,7 @@ ITEMS = ["a", "b", "c", "d"]
 LEARN = {
     *("ClickMix", "FTPL", "FTRLPBM", "GRAB", "MW", "PBMTS", "PMED", "CalibratedSquared", "CascadeKLUCB"),
     *("CascadeLinTS", "CascadeLinUCB", "CascadeRobustUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank"),
+    "QueryMemory",
 }
 
 
@@ -63,7 +64,7 @@ def pages(n: int, *, seed: int = 1, form: str = "clicks", features: int = 0) -> 
             "propensities": [0.25] * 4,
         }
         if features:
-            one["features"] = [[1.0, i / 4] for i in order.tolist()]
+            one |= {"features": [[1.0, i / 4] for i in order.tolist()], "query": "shoes"}
         found.append(one)
     return found
 

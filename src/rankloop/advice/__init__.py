@@ -56,6 +56,8 @@ class Question:
         Whether many lists are shown before the feedback on one comes.
     arrivals : bool, optional
         Whether items come and go.
+    repeats : bool, optional
+        Whether the same queries come again and again, as in a search engine.
     """
 
     feedback: str
@@ -71,6 +73,7 @@ class Question:
     replicas: bool = False
     late: bool = False
     arrivals: bool = False
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         one_of("feedback", self.feedback, FEEDBACK)
@@ -90,6 +93,10 @@ class Question:
         if self.examination is not None:
             shares("examination", self.examination)
         measures.get(self.measure)
+        if self.repeats and not (self.features and self.feedback == "clicks"):
+            raise ValueError(
+                "repeats is for clicks on documents: it needs features=True and feedback='clicks'"
+            )
 
     @property
     def positions(self) -> int:
@@ -125,6 +132,8 @@ class World:
         What the number is.
     results : dict
         By the label of a candidate: the mean and its standard error.
+    repeats : bool, optional
+        Whether some of their queries are frequent.
     """
 
     name: str
@@ -138,6 +147,7 @@ class World:
     better: str
     unit: str
     results: dict[str, tuple[float, float]]
+    repeats: bool = False
 
     def share(self, label: str) -> float:
         """What the candidate `label` loses, as a share of what a random order loses; infinite if it was not played."""
@@ -305,6 +315,15 @@ CANDIDATES = (
         _clicked_documents,
         features=True,
     ),
+    Candidate(
+        "QueryMemory",
+        "clicks",
+        _MEASURED_ONLY,
+        False,
+        _clicked_documents,
+        features=True,
+        unfit=lambda question: "" if question.repeats else "it is for queries that come again",
+    ),
     Candidate("MGD", "clicks", _MEASURED_ONLY, False, _clicked_documents, features=True),
     Candidate(
         "DBGD",
@@ -395,6 +414,7 @@ class Advice:
         asked = self.question
         brings = " on documents with features" if asked.features else ""
         more = f"{', late' * asked.late}{', items come and go' * asked.arrivals}"
+        more += ", of queries that repeat" * asked.repeats
         return f"you observe {FEEDBACK[asked.feedback]}{brings}{more}, and users {USERS[asked.users]}"
 
     def _measured(self) -> str:
@@ -422,6 +442,7 @@ def advise(
     replicas: bool = False,
     late: bool = False,
     arrivals: bool = False,
+    repeats: bool = False,
 ) -> Advice:
     """Choose a ranker by what is known.
 
@@ -453,6 +474,7 @@ def advise(
         replicas=replicas,
         late=late,
         arrivals=arrivals,
+        repeats=repeats,
     )
     question, notes = _learnable(question)
     played = _worlds(question)
@@ -498,7 +520,8 @@ def _worlds(question: Question) -> list[World]:
     same = [
         world
         for world in worlds()
-        if (world.feedback, world.features) == (question.feedback, question.features)
+        if (world.feedback, world.features, world.repeats)
+        == (question.feedback, question.features, question.repeats)
         and (question.users == "unknown" or world.users == question.users or question.features)
         and (question.features or _is_precision(world.measure) == _is_precision(question.measure))
     ]

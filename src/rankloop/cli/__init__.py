@@ -49,8 +49,10 @@ _COMMANDS: dict[str, dict[str, Command]] = {
     },
     "Data and logs": {
         "fit-clicks": clicks.fit_clicks,
+        "judgments": clicks.judgments,
         "evaluate": clicks.evaluate,
         "export": service_data.export,
+        "export-model": service_data.export_model,
         "import": service_data.import_,
         "replay": service_data.replay,
     },

@@ -17,7 +17,7 @@ import typer
 from typer import Argument, Option
 
 from rankloop.cli.settings import FirstPosition, ResultAsJson, named_values, plain_console
-from rankloop.extras import require
+from rankloop.extras import counted, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,8 +103,9 @@ def fit_clicks(
     What users like, and where they look.
 
     Prints it and writes a parameter file that [b]environments.PositionBased.read[/b] takes. Without [b]--model[/b] it
-    is the position-based model, from counts, and is drawn, too. With [b]--model all[/b] ten models are fitted to the
-    first pages and compared on the later ones; the file is then one for [b]feedback.read_model[/b].
+    is the position-based model, from counts, and is drawn, too; so it is with [b]--model pbm[/b] for a table without
+    pages. With [b]--model all[/b] ten models are fitted to the first pages and compared on the later ones; the file is
+    then one for [b]feedback.read_model[/b].
 
     [b]Examples[/b]
 
@@ -127,6 +128,8 @@ def fit_clicks(
         if missing:
             raise ValueError(f"there is no file {missing[0]}")
         reading = {"format": shape, "columns": named_columns(columns or ()), "first_position": first_position}
+        if model == "pbm" and not _has_pages(paths, reading):
+            model = None  # counts are enough for it
         if model is None:
             report = _fit_counts(paths, selection, counting, smoothing, reading)
         elif counting.clip:
@@ -159,6 +162,19 @@ def _fit_counts(
     return CountsReport(log.select(**asdict(selection)), smoothing=smoothing)
 
 
+def _has_pages(paths: list[Any], reading: dict[str, Any]) -> bool:
+    """Whether each log says which impressions were one page; tables of impressions or counts need not."""
+    from rankloop.data.click_tables import match_columns, read_header
+    from rankloop.data.clicks import log_format
+
+    kinds = [(path, reading["format"] or log_format(path)) for path in paths]
+    return all(
+        kind not in ("csv", "parquet")
+        or "page" in match_columns(path, read_header(path, kind), reading["columns"])
+        for path, kind in kinds
+    )
+
+
 def _fit_pages(
     paths: list[Any], selection: Selection, model: str, smoothing: float, reading: dict[str, Any]
 ) -> Report:
@@ -180,6 +196,70 @@ def _fit_pages(
     return PagesReport(pages, tuple(dict.fromkeys(("rcm", "rctr", model))), model, smoothing=smoothing)
 
 
+def judgments(
+    files: Annotated[
+        list[str], Argument(metavar="FILE", help="Click logs with pages: UBI, JSON lines, CSV or Parquet.")
+    ],
+    *,
+    model: Annotated[str, Option(help="A click model by its short name.")] = "dbn",
+    form: Annotated[str, Option("--as", help="csv, workbench, quepid or letor.")] = "csv",
+    out: Annotated[Path | None, Option(help="The file to write.", show_default="standard output")] = None,
+    grades: Annotated[int, Option(help="The best rating; the worst is 0.")] = 3,
+    least: Annotated[int, Option(help="Only items that were shown so often for a query.")] = 1,
+    smoothing: Annotated[float, Option(help="Impressions added to each item.")] = 1.0,
+    confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.9,
+    shape: Annotated[
+        str | None, Option("--format", help="Of the log, such as yandex or ubi.", show_default="recognised")
+    ] = None,
+    columns: ColumnsOption = None,
+    first_position: FirstPosition = 1,
+) -> None:
+    """Write how relevant results are, from clicks.
+
+    By a click model, with intervals, beside clicks over expected clicks (COEC).
+
+    [b]csv[/b] has it all. [b]workbench[/b] is what OpenSearch's Search Relevance Workbench imports as judgments,
+    [b]quepid[/b] a CSV for Quepid, [b]letor[/b] lines for learning to rank, without features.
+
+    [b]Examples[/b]
+
+      rankloop judgments ubi_queries.ndjson ubi_events.ndjson --model dbn
+
+      rankloop judgments ubi.ndjson --as workbench --least 20 --out judgments.json
+    """
+    require("polars", extra="data", for_="judgments")
+    from rankloop import data, logs
+    from rankloop.arguments import one_of
+    from rankloop.logs.judgments import FORMS
+
+    one_of("--as", form, FORMS)
+    one_of("--model", model, [name for name in logs.MODELS if name not in ("rcm", "rctr")])
+    if out is not None and not out.parent.is_dir():
+        raise ValueError(f"cannot write {out}: there is no folder {out.parent}")
+    try:
+        named = named_columns(columns or ())
+        pages = data.read_sessions(files, format=shape, columns=named, first_position=first_position)
+        with warnings.catch_warnings():  # it tells them itself
+            warnings.simplefilter("ignore", logs.ClickModelWarning)
+            fit = logs.fit_model(pages, model, smoothing=smoothing, confidence=confidence)
+        found = logs.Judgments.of(fit, least=least)
+        text = found.text(form, grades=grades)
+    except ValueError as error:
+        raise ValueError(in_options(error)) from error
+    for told in (
+        str(pages),
+        *(f"left out: {n:,} with {why}" for why, n in pages.bad_rows.items()),
+        *fit.warnings,
+    ):
+        typer.echo(told, err=True)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    out.write_text(text, encoding="utf-8")
+    n_queries = counted(len({query for query, _ in found.items}), "query")
+    typer.echo(f"{out}: {counted(len(found.items), 'judgment')} of {n_queries}, by {model}")
+
+
 def named_columns(texts: Sequence[str]) -> dict[str, str]:
     """Columns from ``item=sku``, of which one word may hold several between commas."""
     words = (word for text in texts for word in text.split(","))
@@ -187,7 +267,10 @@ def named_columns(texts: Sequence[str]) -> dict[str, str]:
 
 
 # Arguments of Python that are options here.
-_ARGUMENTS = {"query", "top", "positions", "smoothing", "format", "columns", "first_position"}
+_ARGUMENTS = {
+    *("query", "top", "positions", "smoothing", "format", "columns", "first_position"),
+    *("least", "grades", "confidence"),
+}
 
 
 def in_options(error: ValueError) -> str:
@@ -235,7 +318,7 @@ class Answer(NamedTuple):
 def unit_of(lists: LoggedLists) -> str:
     """What the numbers count: in a table each row is one item at its position."""
     one_by_one = lists.items.shape[1] == 1 and lists.n_positions > 1
-    return "clicks an impression" if one_by_one else "clicks a list"
+    return "clicks per impression" if one_by_one else "clicks per list"
 
 
 def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> dict[str, Any]:
@@ -244,6 +327,7 @@ def plain_answers(answers: list[Answer], lists: LoggedLists, estimator: str) -> 
     return {
         "log": lists.name,
         "rows": lists.n_rows,
+        "queries": lists.n_queries,
         "unit": unit_of(lists),
         "estimator": estimator,
         "rankers": [
@@ -270,6 +354,13 @@ def evaluate(
         str, Option(help="ips, self-normalised, item-position, doubly-robust or switch.")
     ] = "doubly-robust",
     confidence: Annotated[float, Option(help="The level of the intervals.")] = 0.95,
+    query: Annotated[
+        str | None, Option(help="Only lists of this query.", show_default="all, together")
+    ] = None,
+    shape: Annotated[
+        str | None,
+        Option("--format", help="Of the log: jsonl, csv, parquet or ubi.", show_default="recognised"),
+    ] = None,
     columns: ColumnsOption = None,
     first_position: FirstPosition = 1,
     explore: Annotated[
@@ -290,7 +381,7 @@ def evaluate(
     what a ranker would, there is no number but a sentence. The items of a saved ranker are numbered as in the log:
     those that occur, shorter names first, then by the alphabet. Lists may bring features: JSON lines with the fields
     candidates and features, for rankers of lists with features. In a table without features each row is an item at
-    its position, and counts alone: the numbers are then clicks an impression. JSON lines give clicks a list.
+    its position, and counts alone: the numbers are then clicks per impression. JSON lines give clicks per list.
 
     [b]Examples[/b]
 
@@ -305,12 +396,14 @@ def evaluate(
     from rankloop.arguments import one_of
     from rankloop.logs.off_policy import ESTIMATORS
 
-    if not log.is_file():
+    if not log.exists():
         raise ValueError(f"there is no file {log}")
     one_of("estimator", estimator, ESTIMATORS)
     try:
         named = named_columns(columns or ())
-        lists = data.read_logged_lists(log, columns=named, first_position=first_position)
+        lists = data.read_logged_lists(
+            log, format=shape, columns=named, first_position=first_position, query=query
+        )
     except ValueError as error:
         raise ValueError(in_options(error)) from error
     answers = [Answer("as logged", logs.on_policy(lists, confidence=confidence), "")]
@@ -320,6 +413,8 @@ def evaluate(
         typer.echo(json.dumps(plain_answers(answers, lists, estimator), indent=2, ensure_ascii=False))
         return
     typer.echo(str(lists))
+    if lists.n_queries > 1:
+        typer.echo(f"All {lists.n_queries:,} queries together; --query NAME takes one.")
     width = max(len(answer.ranker) for answer in answers)
     for answer in answers:
         typer.echo(f"{answer.ranker:<{width}}  {answer.sentence(unit_of(lists))}")

@@ -368,6 +368,9 @@ def advise(
         bool | None, Option("--late/--in-time", help="Many lists are shown before feedback on one comes.")
     ] = None,
     arrivals: Annotated[bool | None, Option("--arrivals/--same-items", help="Items come and go.")] = None,
+    repeats: Annotated[
+        bool, Option("--repeats", help="The same queries come again and again, with [b]--features[/b].")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Which ranker to take, by a few questions.
@@ -411,11 +414,13 @@ def advise(
         replicas=replicas,
         late=bool(late),
         arrivals=bool(arrivals),
+        repeats=repeats,
     )
     if as_json:
         typer.echo(json.dumps(_plain_advice(advice), indent=2))
         return
-    for line in str(advice).splitlines():
+    # The safest and the usually best ranker answer the question; the next one comes last.
+    for line in sorted(str(advice).splitlines(), key=lambda line: line.startswith("Next best:")):
         typer.echo(textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False))
 
 

@@ -148,8 +148,10 @@ def tell(verdict: Verdict, *, console: Console) -> None:
     work = f"{verdict.ran + verdict.resumed} jobs{resumed}, {duration(verdict.seconds)} of computing"
     say(console, f"{verdict.experiment}: {held} of {len(verdict.claims)} claims hold ({work})")
     for claim in verdict.claims:
-        word = "holds " if claim.holds else "BROKEN"
-        say(console, f"  {word}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]")
+        say(
+            console,
+            f"  {claim.verdict:<6}  {claim.text}: {claim.measured} [{claim.name}, worded {claim.worded}]",
+        )
     for note in verdict.notes:
         say(console, f"  {note}")
 

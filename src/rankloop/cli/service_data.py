@@ -6,9 +6,11 @@ Everything heavy is imported when a command is called.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,6 +44,14 @@ if TYPE_CHECKING:
     from rankloop.serving.client import Client
     from rankloop.serving.engine import Engine
     from rankloop.serving.stores.contract import Store
+
+
+class SearchEngine(StrEnum):
+    """What a model is written for."""
+
+    LTR = "ltr"
+    SOLR = "solr"
+
 
 RankerArgument = Annotated[str | None, Argument(metavar="RANKER", help="One ranker.", show_default="all")]
 
@@ -307,27 +317,115 @@ def erase(
 
 def export(
     ranker: Annotated[str, Argument(metavar="RANKER", help="Whose log.")],
-    parquet: Annotated[Path, Option(help="The file to write.")],
+    parquet: Annotated[
+        Path | None, Option(help="A table to write, with a row for each position with feedback.")
+    ] = None,
+    ubi: Annotated[
+        Path | None, Option(help="Lines of UBI to write, as a bulk request of a search engine takes them.")
+    ] = None,
     *,
     place: StoreOptions,
     allow: AllowOption = None,
 ) -> None:
-    """Write the log as a table, with propensities.
+    """Write the log with propensities.
 
-    A row for each position with feedback.
+    As a table, or as documents of User Behavior Insights.
 
     [b]Examples[/b]
 
       rankloop export unwind --parquet unwind.parquet
+
+      rankloop export shop --ubi shop.ndjson
     """
     allow_rankers(allow)
     from rankloop.serving.log.export import export as write
+    from rankloop.serving.log.export import export_ubi
 
-    async def look(store: Store) -> int:
+    if parquet is None and ubi is None:
+        raise ValueError("name a file to write with --parquet or --ubi")
+
+    async def look(store: Store) -> list[str]:
         (name,) = await chosen(store, ranker)
-        return await write(store, name, parquet, tell=lambda problem: typer.echo(problem, err=True))
+        done = []
+        for path, export_to, unit in ((parquet, write, "row"), (ubi, export_ubi, "list")):
+            if path is not None:
+                n = await export_to(store, name, path, tell=lambda problem: typer.echo(problem, err=True))
+                done.append(f"{path}: {counted(n, unit)}")
+        return done
 
-    typer.echo(f"{parquet}: {place.read(look):,} rows")
+    for line in place.read(look):
+        typer.echo(line)
+
+
+def export_model(
+    ranker: Annotated[str, Argument(metavar="RANKER", help="Whose weights.")],
+    engine: Annotated[
+        SearchEngine, Option("--for", help="The plugin of Elasticsearch and OpenSearch, or Solr.")
+    ] = SearchEngine.LTR,
+    features: Annotated[
+        str | None,
+        Option(
+            metavar="NAMES",
+            help="What the engine calls the features, with commas between them, in the ranker's order.",
+            show_default="feature_names of the ranker",
+        ),
+    ] = None,
+    scales: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="JSON: how features were scaled before they came here, by name: mean and standard_deviation, or "
+            "minimum and maximum.",
+            show_default="they are those of the engine",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, Option(metavar="NAME", help="What to call it.", show_default="RANKER")
+    ] = None,
+    *,
+    place: StoreOptions,
+    allow: AllowOption = None,
+) -> None:
+    """Write a learnt linear ranker as a model of a search engine.
+
+    May run beside the service. The engine computes in float32, and explores no more.
+
+    [b]Examples[/b]
+
+      rankloop export-model shop --features bm25,stars,price > model.json
+
+      rankloop export-model shop --for solr --features bm25,stars,price > model.json
+    """
+    allow_rankers(allow)
+    from rankloop.export_model import ltr_model, solr_model
+    from rankloop.serving.served_ranker import ServedRanker
+
+    async def look(store: Store) -> tuple[Any, str, list[str]]:
+        (name,) = await chosen(store, ranker)
+        fold = (await ServedRanker.load(name, store)).fold
+        return fold.ranker.weights_now(), fold.config.algorithm, fold.stored.feature_names
+
+    weights, algorithm, named = place.read(look)
+    if weights is None:
+        raise ValueError(f"RANKER must be a linear ranker, {ranker!r} is {algorithm}, which has no weights")
+    names = named if features is None else [name.strip() for name in features.split(",")]
+    if len(names) != len(weights):
+        raise ValueError(
+            f"--features must be {len(weights)} names, got {len(names)}: {', '.join(names) or 'none'}"
+        )
+    read = None if scales is None else _scales(scales)
+    write = solr_model if engine is SearchEngine.SOLR else ltr_model
+    typer.echo(json.dumps(write(model or ranker, weights, names, scales=read), indent=2))
+
+
+def _scales(path: Path) -> dict[str, dict[str, float]]:
+    try:
+        read = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--scales must be a file of JSON: {error}") from None
+    if not isinstance(read, dict) or not all(isinstance(one, dict) for one in read.values()):
+        raise ValueError(f"--scales must have an object for each feature by name, got {read!r:.200}")
+    return read
 
 
 def replay(

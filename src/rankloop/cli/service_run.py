@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -54,10 +55,10 @@ class ServeOptions:
     data: DataOption = DATA
     database: DatabaseOption = None
     schema: SchemaOption = "rankloop"
-    host: Annotated[
-        str, service_option("host", "Address to listen on; any address other than loopback needs API keys.")
-    ] = "127.0.0.1"
-    port: Annotated[int, service_option("port", "Port to listen on; 0 takes a free one.")] = 8000
+    host: Annotated[str, service_option("host", "Address; any other than loopback needs API keys.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, service_option("port", "Port; 0 takes a free one.")] = 8000
     snapshot_every: Annotated[int, service_option("snapshot_every", "Rows of the log between snapshots.")] = (
         20_000
     )
@@ -73,7 +74,7 @@ class ServeOptions:
     segments: SegmentsOption = None
     memory: Annotated[bool, Option("--memory", help="Keep nothing when it stops: for trials.")] = False
     users: Annotated[
-        bool, Option("--simulated-users", "--people", help="Add simulated users, to have something to watch.")
+        bool, Option("--simulated-users", "--people", help="Add simulated users, to watch it learn.")
     ] = False
     unsafe: Annotated[
         bool,
@@ -88,6 +89,25 @@ class ServeOptions:
             "webhooks",
             "TOML that says which events of other systems are feedback, and how they are signed.",
             metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    origins: Annotated[
+        list[str] | None,
+        service_option(
+            "origins",
+            "An origin whose pages may call the service, such as https://shop.example; repeatable.",
+            "--allow-origin",
+            metavar="ORIGIN",
+            show_default="its own page only",
+        ),
+    ] = None
+    extractor: Annotated[
+        str | None,
+        service_option(
+            "extractor",
+            "Function that finds features of documents to rerank: (model, query, documents) to a row for each.",
+            metavar="PACKAGE.MODULE:FUNCTION",
             show_default=False,
         ),
     ] = None
@@ -115,16 +135,13 @@ class ServeOptions:
 def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     """Rank over HTTP, and learn from the feedback.
 
-    What it acknowledges is never lost. A setting is a flag, an environment variable such as RANKLOOP_SERVE_PORT, or a
-    line of rankloop.toml.
+    A setting is a flag, a variable such as RANKLOOP_SERVE_PORT, or a line of rankloop.toml.
 
     [b]Examples[/b]
 
       rankloop serve --data my-rankers
 
       rankloop serve --database postgresql://localhost/rankers --port 8001
-
-      rankloop serve --ranker mypackage.rankers:Mine
     """
     allow_rankers(options.allow)
     from rankloop.serving.admission import read_limits
@@ -139,6 +156,8 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
     retention = None if options.retain is None else read_retention(options.retain)
     if retention is not None and options.database and options.segments is None:
         raise ValueError("--retain with a database needs --segments: a folder that all replicas reach")
+    if options.extractor is not None:
+        sys.path.append("")  # so that a module in the present folder is found, as with `python -m`
     tell = speak_json() if options.log_format is LogFormat.JSON else speak_plainly()
     if options.traces:
         start_tracing()
@@ -156,6 +175,8 @@ def serve(ctx: typer.Context, *, options: ServeOptions) -> None:
             limits=limits,
             retention=None if options.memory else retention,
             webhooks=options.webhooks,
+            origins=options.origins or (),
+            extractor=options.extractor,
         )
     kept = "" if options.memory else "; everything that it acknowledged is kept"
     tell(f"rankloop stopped{kept}.")
@@ -245,6 +266,8 @@ def create(
       rankloop create unwind --algorithm TopFTRL --items walk,meditate,music
 
       rankloop create pages --algorithm FTRLPBM --set n_positions=3 --items @items.txt --url http://127.0.0.1:8000
+
+      rankloop create new-order --algorithm Comparison --set 'rankings=["engine", "new"]'
     """
     allow_rankers([*(allow or []), *([algorithm] if ":" in algorithm else [])])
     wanted: dict[str, Any] = {
@@ -283,7 +306,7 @@ def _names(items: str | None) -> list[str] | None:
 
 
 def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOption = None) -> None:
-    """List the rankers of a service, running or not."""
+    """List the rankers of a service, running or not; of a comparison its verdict."""
     allow_rankers(allow)
     import msgspec
 
@@ -311,6 +334,8 @@ def rankers(*, place: StoreOptions, as_json: JsonFlag = False, allow: AllowOptio
         )
         if one.current:
             typer.echo(f"  {' > '.join(one.current[:8])}{' > ...' if len(one.current) > 8 else ''}")
+        if one.comparison:
+            typer.echo(f"  {one.comparison.sentence}")
 
 
 def delete(

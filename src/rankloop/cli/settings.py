@@ -346,7 +346,7 @@ DatabaseOption = Annotated[
     list[str] | None,
     service_option(
         "database",
-        "A PostgreSQL database, postgresql://..., instead of a folder.",
+        "A PostgreSQL database instead of a folder.",
         metavar="URL",
     ),
 ]
@@ -378,8 +378,8 @@ ConfigOption = Annotated[
         is_eager=True,
         callback=_read_file,
         show_envvar=False,
-        help="A TOML file with settings; flags and environment variables count before it.",
-        show_default="rankloop.toml, where it is there",
+        help="TOML with settings; flags and variables count first.",
+        show_default="rankloop.toml, if it is there",
     ),
 ]
 AllowOption = Annotated[

@@ -24,6 +24,7 @@ from rankloop.data.click_tables import (
     whole_column,
 )
 from rankloop.data.text import json_object, line_blocks, lines_of, malformed, open_text
+from rankloop.data.ubi import Event, Query, Unknown, impressed, is_action, read_document
 
 if TYPE_CHECKING:
     from rankloop.data.click_counts import Tally
@@ -248,50 +249,85 @@ def yandex(path: Path, tally: Tally) -> Iterator[Page]:
 
 
 def ubi(paths: list[Path], tally: Tally) -> Iterator[Page]:
-    """User Behavior Insights, as JSON lines: ``ubi_queries`` and ``ubi_events``, in one file or several."""
-    pages: dict[str, Page] = {}
-    clicks: list[tuple[str, str, str]] = []
+    """User Behavior Insights: searches and events, in one file or several, as JSON lines or arrays."""
+    queries: dict[str, Query] = {}
+    events: list[Event] = []
     for path in paths:
-        with open_text(path) as text:
-            for number, line in enumerate(text, start=1):
-                if line.strip():
-                    _ubi_line(path, number, line, pages, clicks, tally)
-    for _, query_id, item in sorted(clicks, key=lambda click: click[0]):
-        if query_id not in pages:
+        for document in _ubi_documents(path):
+            try:
+                one = read_document(document)
+            except Unknown as error:
+                # Without the value: reasons are counted.
+                tally.bad_rows[str(error).partition(", got ")[0]] += 1
+                continue
+            if isinstance(one, Event):
+                events.append(one)
+            elif not _same_search(one, queries.setdefault(one.query_id, one)):
+                tally.bad_rows["a query_id that was used for another list"] += 1
+            elif one.shown:
+                queries[one.query_id] = one
+    pages = _shown_pages(queries, [one for one in events if one.action == "impression"], tally)
+    for click in sorted((one for one in events if one.action == "click"), key=lambda one: one.at):
+        page = pages.get(click.query_id)
+        if page is None:
             tally.bad_rows["a click of a query that is not in the log"] += 1
-        elif item not in pages[query_id].shown:
+        elif click.item not in page.shown:
             tally.bad_rows[NOT_SHOWN] += 1
         else:
-            pages[query_id].clicks.append(item)
-    yield from good_pages(list(pages.values()), tally)
+            page.clicks.append(click.item)
+    yield from pages.values()
 
 
-def _ubi_line(
-    path: Path,
-    number: int,
-    line: str,
-    pages: dict[str, Page],
-    clicks: list[tuple[str, str, str]],
-    tally: Tally,
-) -> None:
-    try:
-        fields = json.loads(line)
-    except json.JSONDecodeError as error:
-        malformed(path, number, f"not JSON: {error}")
-    fields = fields.get("_source", fields) if isinstance(fields, dict) else {}
-    if "query_response_hit_ids" in fields:
-        shown = [str(one) for one in fields["query_response_hit_ids"] or []]
-        pages[str(fields.get("query_id"))] = Page(str(fields.get("user_query") or ""), shown, [])
-    elif "action_name" in fields:
-        if fields["action_name"] in ("click", "item_click", "product_click"):
-            attributes: Any = fields.get("event_attributes") or {}
-            item = (attributes.get("object") or {}).get("object_id")
-            if item is None:
-                tally.bad_rows["a click without an object_id"] += 1
-            else:
-                clicks.append((str(fields.get("timestamp", "")), str(fields.get("query_id")), str(item)))
-    else:
-        malformed(path, number, "neither a query (query_response_hit_ids) nor an event (action_name)")
+def _same_search(one: Query, before: Query) -> bool:
+    return one.shown in ((), before.shown) or not before.shown
+
+
+def _ubi_documents(path: Path) -> Iterator[Any]:
+    """What is in a file, but for the lines of bulk requests that say what to do with the next one."""
+    with open_text(path) as text:
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            is_array = line.lstrip().startswith("[")
+            try:
+                found = json.loads(line + text.read() if is_array else line)
+            except json.JSONDecodeError as error:
+                malformed(path, number + (error.lineno - 1) * is_array, f"not JSON: {error.msg}")
+            yield from (one for one in (found if is_array else [found]) if not is_action(one))
+
+
+def _shown_pages(queries: dict[str, Query], impressions: list[Event], tally: Tally) -> dict[str, Page]:
+    """A page for each search: the ids that came back, or else the impressions by ordinal."""
+    # A source that calls some position 0 counts from there.
+    zero = {one.application for one in impressions if one.ordinal == 0}
+    seen: dict[str, list[Event]] = {}
+    for one in impressions:
+        if one.query_id not in queries or not queries[one.query_id].shown:
+            seen.setdefault(one.query_id, []).append(one)
+    pages: dict[str, Page] = {}
+    for query_id in dict.fromkeys([*queries, *seen]):
+        query, its = queries.get(query_id), seen.get(query_id, [])
+        if query is not None and query.shown:
+            chances = query.propensities
+            fields = {} if chances is None else {PROPENSITY[0]: list(chances)}
+            pages[query_id] = Page(query.user_query, list(query.shown), [], fields)
+            continue
+        words = (
+            query.user_query
+            if query is not None
+            else next((one.user_query for one in its if one.user_query), "")
+        )
+        try:
+            first = 0 if its and its[0].application in zero else 1
+            shown = impressed(((one.ordinal, one.item) for one in its), first=first)
+        except Unknown as error:
+            tally.bad_rows[str(error)] += 1
+            continue
+        if shown:
+            pages[query_id] = Page(words, shown, [])
+        else:
+            tally.bad_rows["nothing shown"] += 1
+    return pages
 
 
 def baidu(path: Path, tally: Tally) -> Iterator[Page]:
@@ -332,6 +368,8 @@ def lists_of_table(table: Table, tally: Tally, query: str | None, feedback: str)
     """Lists of a table that has a column for the page, in the order in which they begin."""
     for page in _gathered(table, tally, "lists", query, feedback):
         made = {"items": page["item"], feedback: page["clicks"]}
+        if page["query"]:
+            made["query"] = page["query"]
         chances, features = page.get("propensity"), page.get(FEATURES)
         if chances is not None and None not in chances:
             made["propensities"] = chances
@@ -351,7 +389,7 @@ def pages_of_table(table: Table, tally: Tally) -> Iterator[Page]:
             FEATURES: page[FEATURES] + other_rows,
         }
         clicks = [item for item, hit in zip(page["item"], page["clicks"], strict=True) if hit]
-        yield Page("", page["item"], clicks, fields)
+        yield Page(page["query"], page["item"], clicks, fields)
 
 
 def _gathered(
@@ -410,15 +448,16 @@ def _good_rows(
 
 
 def logged_rows(table: Table, tally: Tally) -> pl.DataFrame:
-    """The good rows of a table of impressions with their propensities: item, position, clicks and propensity."""
+    """The good rows of a table of impressions with their propensities: query, item, position, clicks, propensity."""
     path = table.path
     matched = match_columns(path, read_header(path, table.kind), table.columns)
     needed = ("item", "position", "click", "propensity")
     require_columns(path, needed, matched)
-    wanted = {name: matched[name] for name in needed}
+    wanted = {name: matched[name] for name in (*needed, "query") if name in matched}
     chance = pl.col("propensity")
     checks = [*row_checks(table.first_position), (BAD_CHANCE, ~((chance > 0) & (chance <= 1)))]
-    types = {"item": pl.String, "position": pl.Int64, "clicks": pl.Int64, "propensity": pl.Float64}
+    types = {"query": pl.String, "item": pl.String, "position": pl.Int64, "clicks": pl.Int64}
+    types["propensity"] = pl.Float64
     parts = [pl.DataFrame(schema=types)]
     for batch in read_batches(path, table.kind, wanted, tally):
         batch = batch.with_columns(
@@ -426,7 +465,7 @@ def logged_rows(table: Table, tally: Tally) -> pl.DataFrame:
             clicks=click_column(batch.schema["click"]),
             propensity=chance.cast(pl.Float64, strict=False),
             item=pl.col("item").cast(pl.String),
-            query=pl.lit(""),
+            query=pl.col("query").cast(pl.String) if "query" in wanted else pl.lit(""),
         )
         parts.append(drop_bad(batch, tally, checks).select(list(types)))
     return pl.concat(parts)

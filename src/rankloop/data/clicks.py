@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("jsonl", "tiangong", "csv", "parquet")
 _BY_PAGE = ("yandex", "ubi", "baidu-ultr")  # read as pages, then counted
+_OF_UBI = re.compile(r'"(action_name|user_query|query_response_\w+|actionName|userQuery|_index)"\s*:')
 _TABLES = ("open-bandit", "kdd-cup-2012")
 # Track 2 of the KDD Cup 2012 has no header.
 _KDD_CUP = (
@@ -81,6 +83,8 @@ def log_format(path: Path) -> str:
         first = line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not text and not Parquet: {error}") from error
+    if first.startswith(("{", "[{")) and _OF_UBI.search(first):
+        return "ubi"
     if first.startswith("{"):
         return "jsonl"
     return "tiangong" if "\t[" in first else "csv"
@@ -122,7 +126,7 @@ def read_clicks(
     format : str, optional
         ``"jsonl"``, ``"tiangong"``, ``"csv"`` or ``"parquet"``; by default recognised by the first bytes. Or that of a
         published log: ``"open-bandit"``, ``"kdd-cup-2012"`` (track 2), or ``"yandex"``, ``"ubi"`` and ``"baidu-ultr"``,
-        which `read_sessions` describes.
+        which `read_sessions` describes; ``"ubi"`` is recognised too.
     columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"item": "sku"}``.
     first_position : int, optional
@@ -165,10 +169,11 @@ def read_clicks(
     if engine != "polars" or any(one is not None for one in (resume, progress, memory_limit, spill_to)):
         said = "resume, progress, engine, memory_limit and spill_to are ignored and will go"
         warnings.warn(said, DeprecationWarning, stacklevel=2)
-    if format in _BY_PAGE:
+    known = format or ("ubi" if {log_format(path) for path in files} == {"ubi"} else "")
+    if known in _BY_PAGE:
         from rankloop.data.sessions import read_sessions
 
-        return read_sessions(files, format=format, name=name).count()
+        return read_sessions(files, format=known, name=name).count()
     tally = Tally()
     for path in files:
         known = log_format(path) if format is None or format in _TABLES else format

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.arguments import one_of, whole
+from rankloop.arguments import ArgumentError, one_of, whole
 from rankloop.data.clicks import FORMATS, find_files, log_format, plain_name
 from rankloop.data.text import malformed
 from rankloop.extras import require
@@ -46,8 +47,9 @@ def read_sessions(
     format : str, optional
         ``"jsonl"`` or ``"tiangong"``, pages one a line; ``"csv"`` or ``"parquet"``, tables of impressions with a column
         ``page`` (or ``session``) that says which belong together; ``"yandex"``, the lines Q and C of the Relevance
-        Prediction Challenge; ``"ubi"``, the JSON lines of ``ubi_queries`` and ``ubi_events``; ``"baidu-ultr"``, Parquet
-        with a row for each page. By default one of the first four, recognised by the first bytes.
+        Prediction Challenge; ``"ubi"``, the documents of ``ubi_queries`` and ``ubi_events``, as JSON lines, for bulk
+        requests too, or as arrays; ``"baidu-ultr"``, Parquet with a row for each page. By default recognised by the
+        first bytes, but for ``"yandex"`` and ``"baidu-ultr"``.
     columns : mapping of str to str, optional
         For tables whose columns have names of their own: ``{"page": "serp"}``.
     first_position : int, optional
@@ -78,7 +80,7 @@ def read_sessions(
     of: list[int] = []
     shown: list[list[int]] = []
     order: list[list[int]] = []
-    kinds = {log_format(path) if format is None else format for path in files}
+    kinds = _kinds(files, format)
     for page in _pages_of(files, tally, format, columns or {}, first):
         times = {item: time for time, item in enumerate(dict.fromkeys(page.clicks), start=1)}
         of.append(queries.setdefault(page.query, len(queries)))
@@ -108,7 +110,7 @@ def _pages_of(
     from rankloop.data import click_pages
     from rankloop.data.click_tables import Table
 
-    if shape == "ubi":
+    if _kinds(files, shape) == {"ubi"}:
         yield from click_pages.ubi(files, tally)
         return
     for path in files:
@@ -121,6 +123,14 @@ def _pages_of(
             yield from click_pages.baidu(path, tally)
         else:
             yield from click_pages.gathered_pages(Table(path, kind, columns, first_position), tally)
+
+
+def _kinds(files: list[Path], shape: str | None) -> set[str]:
+    """What the files are; documents of UBI stand for themselves, as one of them says little without the others."""
+    kinds = {log_format(path) if shape is None else shape for path in files}
+    if "ubi" in kinds and len(kinds) > 1:
+        raise ValueError(f"files of UBI and of {', '.join(sorted(kinds - {'ubi'}))} cannot be read together")
+    return kinds
 
 
 def _padded(rows: list[list[Any]], m: int, fill: float) -> NDArray[Any]:
@@ -155,8 +165,8 @@ def read_lists(
     Returns
     -------
     iterator of dict
-        Each with `items`, the names by position, and `clicks` or `relevance`; with `propensities` and `features` where
-        the log has them.
+        Each with `items`, the names by position, and `clicks` or `relevance`; with `query`, `propensities` and
+        `features` where the log has them.
 
     Examples
     --------
@@ -165,7 +175,7 @@ def read_lists(
     ...     path = Path(folder) / "pages.jsonl"
     ...     _ = path.write_text('{"q": "cat", "docs": [7, 9, 8], "clicks": [8, 7]}\n')
     ...     list(read_lists(path))
-    [{'items': ['7', '9', '8'], 'clicks': [1, 0, 1]}]
+    [{'items': ['7', '9', '8'], 'clicks': [1, 0, 1], 'query': 'cat'}]
     """
     require("polars", extra="data", for_="reading lists")
     one_of("feedback", feedback, ("clicks", "relevance"))
@@ -195,6 +205,8 @@ def _lists(pages: Iterator[Page], tally: Tally, query: str | None) -> Iterator[d
         if query is not None and page.query != query:
             continue
         made: dict[str, Any] = {"items": page.shown, "clicks": page.clicked}
+        if page.query:
+            made["query"] = page.query
         chances = page.propensity
         # A number is that of the whole list, which says nothing of its positions.
         if isinstance(chances, list):
@@ -216,6 +228,7 @@ def read_logged_lists(
     columns: Mapping[str, str] | None = None,
     first_position: int = 1,
     item_ids: Sequence[str] | None = None,
+    query: str | None = None,
     name: str | None = None,
 ) -> LoggedLists:
     r"""Read lists with the probability that each was shown, plain or gzip.
@@ -230,9 +243,12 @@ def read_logged_lists(
         of its own, numbered as its candidates. So it is for the Parquet table that `rankloop export` writes for lists
         with features: its rows are put together by list.
     format, columns, first_position : object, optional
-        As for `read_clicks`.
+        As for `read_clicks`. Of UBI are read the lists of `rankloop export --ubi`, which have propensities; `path` may
+        be a folder then.
     item_ids : sequence of str, optional
         The items by name, so that two logs number them alike; by default those that occur, in order.
+    query : str, optional
+        Only lists of this query; by default all, whose number is then in `n_queries`.
     name : str, optional
         As for `read_clicks`.
 
@@ -253,18 +269,25 @@ def read_logged_lists(
     from rankloop.data.click_tables import Table
 
     path = Path(path)
-    kind = log_format(path) if format is None else one_of("format", format, FORMATS)
+    files = find_files(path)
+    kind = log_format(files[0]) if format is None else one_of("format", format, (*FORMATS, "ubi"))
     first = whole("first_position", first_position, at_least=0)
     if kind == "tiangong":
         raise ValueError(f"format must be one with propensities, got {kind!r} ({path})")
     tally, table = Tally(), Table(path, kind, columns or {}, first)
+    queries: set[str] = set()
     bad_rows, called = tally.bad_rows, plain_name(path) if name is None else name
     if _has_features(path, kind):
         if item_ids is not None:
             raise ValueError("item_ids must be left out: lists with features have items of their own")
         pages = pages_of_table(table, tally) if kind == "parquet" else read_pages(path, tally, kind=kind)
-        return _with_features(path, pages, bad_rows, called)
-    names, fields = _pages(path, tally) if kind == "jsonl" else _rows(table, tally)
+        lists = _with_features(path, _of_query(path, pages, query, queries), bad_rows, called)
+        return replace(lists, n_queries=1 if query is not None else len(queries))
+    if kind in ("jsonl", "ubi"):
+        pages = read_pages(path, tally, kind=kind) if kind == "jsonl" else _with_propensities(files, tally)
+        names, fields = _pages(path, _of_query(path, pages, query, queries), tally)
+    else:
+        names, fields = _rows(table, tally, query, queries)
     if len(names) == 0:
         raise ValueError(f"{path}: no row to read{tally.reasons()}")
     known_names, numbers = np.unique(names, return_inverse=True)
@@ -275,7 +298,26 @@ def read_logged_lists(
     if unknown:
         raise ValueError(f"item_ids must name every item of {path}, {unknown[0]!r} is missing")
     items = np.array([known[one] for one in occurring])[numbers].reshape(names.shape)
+    fields["n_queries"] = 1 if query is not None else len(queries)
     return LoggedLists(items=items, item_ids=tuple(ids), bad_rows=bad_rows, name=called, **fields)
+
+
+def _of_query(path: Path, pages: Iterable[Page], query: str | None, queries: set[str]) -> Iterator[Page]:
+    """The pages of one query, or all; `queries` gets the name of each that there is."""
+    for page in pages:
+        queries.add(page.query)
+        if query in (None, page.query):
+            yield page
+    _check_query(path, query, queries)
+
+
+def _check_query(path: Path, query: str | None, queries: set[str]) -> None:
+    """ArgumentError where the log has other queries only."""
+    if query is not None and queries and query not in queries:
+        known = sorted(queries - {""})
+        more = f" and {len(known) - 10:,} more" if len(known) > 10 else ""
+        there = f"one of {', '.join(known[:10])}{more}" if known else "left out: the log names no queries"
+        raise ArgumentError("query", f"query must be {there} ({path}), got {query!r}")
 
 
 def _has_features(path: Path, kind: str) -> bool:
@@ -291,11 +333,15 @@ def _has_features(path: Path, kind: str) -> bool:
     return first is not None and FEATURES in first.fields
 
 
-def _rows(table: Table, tally: Tally) -> tuple[Any, dict[str, Any]]:
+def _rows(table: Table, tally: Tally, query: str | None, queries: set[str]) -> tuple[Any, dict[str, Any]]:
     """Rows of a table as lists of one item each."""
     from rankloop.data.click_pages import logged_rows
 
     rows = logged_rows(table, tally)
+    queries.update(rows["query"].unique().to_list())
+    if query is not None:
+        _check_query(table.path, query, queries)
+        rows = rows.filter(rows["query"] == query)
     fields = {
         "clicks": rows["clicks"].to_numpy()[:, None],
         "positions": rows["position"].to_numpy()[:, None],
@@ -304,15 +350,26 @@ def _rows(table: Table, tally: Tally) -> tuple[Any, dict[str, Any]]:
     return rows["item"].to_numpy()[:, None].astype(np.str_), fields
 
 
-def _pages(path: Path, tally: Tally) -> tuple[Any, dict[str, Any]]:
+def _with_propensities(files: list[Path], tally: Tally) -> Iterator[Page]:
+    """The pages of UBI that rankloop drew; those that another system ordered have no propensities."""
+    from rankloop.data.click_pages import ubi
+
+    for page in ubi(files, tally):
+        if page.fields:
+            yield page
+        else:
+            tally.bad_rows["a list without propensities"] += 1
+
+
+def _pages(path: Path, pages: Iterable[Page], tally: Tally) -> tuple[Any, dict[str, Any]]:
     """Pages of one length as lists."""
-    from rankloop.data.click_pages import PROPENSITY, read_pages
+    from rankloop.data.click_pages import PROPENSITY
     from rankloop.data.click_tables import BAD_CHANCE
 
     shown: list[list[str]] = []
     clicks: list[list[int]] = []
     chances: list[Any] = []
-    for page in read_pages(path, tally, kind="jsonl"):
+    for page in pages:
         chance = page.propensity
         if not any(name in page.fields for name in PROPENSITY):
             malformed(path, len(shown) + 1, f"no field {' or '.join(PROPENSITY)}")

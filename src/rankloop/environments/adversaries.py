@@ -15,7 +15,7 @@ from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import EnvironmentKernels
 from rankloop.environments.fixed_items import FixedItems, note_separable, note_tabled
 from rankloop.environments.users import Listed, listed
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.random import uniform
 
 # Two worlds that top-1 feedback cannot tell apart, although different rankings are best in them (2015, Lemma 11).
@@ -115,7 +115,7 @@ class TwoWorldsTabledState(NamedTuple):
     world: Ints  # decided when the first user comes
 
 
-@inlined
+@hot
 def _draw(users: Any, state: Any, key: Any) -> None:
     if state.t[0] == 0:
         state.world[0] = users.world if users.world >= 0 else int(uniform(key, 1) < 0.5)

@@ -19,12 +19,12 @@ from rankloop.feedback import (
     Browsing,
     ClickModel,
 )
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.lists import best_list, in_order
 from rankloop.kernels.random import uniform
 
 
-@inlined
+@hot
 def draw_clicks(
     browsing: Any, rows: Any, start: int, items: Any, n_shown: int, key: Any, clicks: Any
 ) -> None:

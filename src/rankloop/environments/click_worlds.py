@@ -19,7 +19,7 @@ from rankloop.arguments import numbers, shares, whole
 from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels, check_items
 from rankloop.feedback.model_file import warn_if_unconverged
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.lists import best_list, in_order
 from rankloop.kernels.random import uniform
 
@@ -43,7 +43,7 @@ class ClickState(NamedTuple):
     counts: Ints  # rounds in each world
 
 
-@inlined
+@hot
 def _world_at(params: Any, key: Any, t: int) -> int:
     if len(params.best) == 1:
         world = 0

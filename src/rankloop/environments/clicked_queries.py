@@ -14,7 +14,8 @@ from rankloop.environments import query_stream
 from rankloop.environments.click_users import draw_clicks
 from rankloop.environments.query_stream import Queries, QueryStream
 from rankloop.feedback import ClickModel, DynamicBayesianModel
-from rankloop.kernels.jit import hot
+from rankloop.kernels.jit import hot, kernel
+from rankloop.kernels.sparse_rows import QueryRows
 from rankloop.measures import Measure
 
 
@@ -32,9 +33,19 @@ class ClickedQueriesParams(NamedTuple):
     gains: Floats
     query_offset: Floats
     best: Floats
+    frequency: Floats
     grades: Ints
     n_shown: int
     browsing: Any  # tables by grade
+    documents: Ints  # their keys, where requests say which they are
+
+
+@kernel
+def arrive_named(params: Any, state: Any, key: Any) -> Any:
+    """The features of the next query's documents, with the keys of the query and of its documents."""
+    query = query_stream.next_query(params, state, key)
+    start, stop = params.offsets[query], params.offsets[query + 1]
+    return QueryRows(params.features[start:stop], params.documents[start:stop], query)
 
 
 @hot
@@ -89,6 +100,11 @@ class ClickedQueries(QueryStream):
         What the shown list is worth, "ndcg@10" for ten positions. It may not look at documents that are not shown.
     order : str, optional
         As for `QueryStream`: "shuffled", "in-order" or "drawn".
+    frequency : str, optional
+        As for `QueryStream`: "zipf", or all equally frequent.
+    named : bool, optional
+        Whether a request says which query and documents it is about, as `features.QueryRows`: for rankers that
+        remember queries, such as `QueryMemory`. The keys are the numbers of the query and of the documents' rows.
 
     Attributes
     ----------
@@ -140,10 +156,12 @@ class ClickedQueries(QueryStream):
         n_positions: int = 10,
         measure: str | Measure | None = None,
         order: str = "shuffled",
+        frequency: str | None = None,
+        named: bool = False,
     ) -> None:
         shown = whole("n_positions", n_positions, at_least=1)
         scored = measures.get(f"ndcg@{shown}" if measure is None else measure)
-        super().__init__(dataset, measure=scored, order=order)
+        super().__init__(dataset, measure=scored, order=order, frequency=frequency)
         self.n_shown = min(shown, self.n_positions)
         looks_at = self.n_positions if scored.cutoff is None else min(scored.cutoff, self.n_positions)
         if looks_at > self.n_shown:
@@ -159,8 +177,17 @@ class ClickedQueries(QueryStream):
                 f"clicks must know the grades 0 to {grades.max()}, got a model of {self.click_model.n_items}"
             )
         tables = self.click_model.browsing(self.n_shown)
+        self.names_queries = bool(named)
+        if self.names_queries:
+            if self.sparse:
+                raise ValueError("named=True needs dense features, those of dataset are sparse")
+            self.kernels = self.kernels._replace(arrive=arrive_named)
         self.params: Any = ClickedQueriesParams(
-            **self.params._asdict(), grades=grades, n_shown=self.n_shown, browsing=tables
+            **self.params._asdict(),
+            grades=grades,
+            n_shown=self.n_shown,
+            browsing=tables,
+            documents=np.arange(len(grades) if self.names_queries else 0),
         )
 
 

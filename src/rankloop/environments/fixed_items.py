@@ -23,7 +23,7 @@ from rankloop.environments.users import (
     relevance_matrix,
 )
 from rankloop.kernels.discounts import EXP2, IDENTITY
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.measures import average_precision, err, gain, pairwise_loss
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import sorted_copy
@@ -85,7 +85,7 @@ class TabledState(NamedTuple):
     totals: Floats  # by ranking: its value, over all users
 
 
-@inlined
+@hot
 def _draw_independent(users: Any, t: int, key: Any, relevance: Any) -> None:
     phase = t // users.period % len(users.tails) if len(users.tails) > 1 else 0
     for i in range(len(relevance)):
@@ -95,7 +95,7 @@ def _draw_independent(users: Any, t: int, key: Any, relevance: Any) -> None:
             relevance[i] += uniform(key, i) < users.tails[phase, grade, i]
 
 
-@inlined
+@hot
 def _draw_listed(users: Any, t: int, key: Any, relevance: Any) -> None:
     row = t
     if len(users.cumulative) > 0:
@@ -104,7 +104,7 @@ def _draw_listed(users: Any, t: int, key: Any, relevance: Any) -> None:
         relevance[i] = users.vectors[row, i]
 
 
-@inlined
+@hot
 def note_separable(params: Any, state: Any) -> None:
     """Take down what the user who is here thinks, and add it to the sums."""
     offset = gain(params.kind, state.relevance, params.discount, state.gain)
@@ -115,7 +115,7 @@ def note_separable(params: Any, state: Any) -> None:
     state.t[0] += 1
 
 
-@inlined
+@hot
 def note_tabled(params: Any, state: Any) -> None:
     """Add the value of every ranking to the present user."""
     state.t[0] += 1

@@ -17,14 +17,14 @@ from rankloop.arguments import one_of
 from rankloop.base import Floats, Ints, Ranking
 from rankloop.compiled import CompiledEnvironment, EnvironmentKernels
 from rankloop.features import LARGEST_FEATURE, is_sparse, read_sparse
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.measures import average_precision, err, pairwise_loss
-from rankloop.kernels.random import below, shuffle
+from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.kernels.rows import plain_dot
 from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.measures import Measure
 
-IN_ORDER, SHUFFLED, DRAWN = range(3)
+IN_ORDER, SHUFFLED, DRAWN, BY_FREQUENCY = range(4)
 SEPARABLE, AVERAGE_PRECISION, ERR, PAIRWISE_LOSS = range(4)
 
 
@@ -42,6 +42,7 @@ class QueryStreamParams(NamedTuple):
     gains: Floats
     query_offset: Floats
     best: Floats
+    frequency: Floats  # of a query and those before it, where they differ
 
 
 class QueryStreamState(NamedTuple):
@@ -64,12 +65,27 @@ def next_query(params: Any, state: Any, key: Any) -> Any:
         query = state.sequence[place]
     elif params.order == DRAWN:
         query = below(key, 0, n_queries)
+    elif params.order == BY_FREQUENCY:
+        query = first_above(params.frequency, uniform(key, 0) * params.frequency[n_queries - 1])
     else:
         query = place
     state.query[0] = query
     state.t[0] += 1
     state.total_best[0] += params.best[query]
     return query
+
+
+@hot
+def first_above(rising: Any, target: float) -> Any:
+    """The place of the first of `rising` numbers above `target`, which is below the last."""
+    low, high = 0, len(rising) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @kernel
@@ -102,7 +118,7 @@ def value(params: Any, state: Any, items: Any) -> Any:
     return value_of(params, state.query[0], items)
 
 
-@inlined
+@hot
 def value_of(params: Any, query: int, items: Any) -> Any:
     """The measure of `items` for `query`."""
     start, stop = params.offsets[query], params.offsets[query + 1]
@@ -169,6 +185,9 @@ class QueryStream(CompiledEnvironment):
     order : str, optional
         "shuffled" goes through all queries in a new random sequence each pass, "in-order" as they are listed,
         "drawn" takes one at random each round.
+    frequency : str, optional
+        "zipf" takes query i, counted from 1, with a chance in proportion to 1 / i each round, instead of an `order`:
+        the first of the dataset is the most frequent. By default all are equally frequent.
 
     Notes
     -----
@@ -191,7 +210,12 @@ class QueryStream(CompiledEnvironment):
     kernels = EnvironmentKernels(arrive, respond, value, hindsight)
 
     def __init__(
-        self, dataset: Queries, *, measure: str | Measure = "ndcg@10", order: str = "shuffled"
+        self,
+        dataset: Queries,
+        *,
+        measure: str | Measure = "ndcg@10",
+        order: str = "shuffled",
+        frequency: str | None = None,
     ) -> None:
         features, relevance, offsets = _read(dataset)
         lengths = np.diff(offsets)
@@ -219,7 +243,7 @@ class QueryStream(CompiledEnvironment):
             features=features,
             relevance=relevance,
             offsets=offsets,
-            order=_ORDERS[one_of("order", order, tuple(_ORDERS))],
+            order=_read_order(order, frequency),
             measure=SEPARABLE if separable else _UNSEPARABLE[scored.family],
             discount=scored.discount(self.n_positions) if separable else np.empty(0),
             cutoff=self.n_positions if scored.cutoff is None else scored.cutoff,
@@ -227,6 +251,7 @@ class QueryStream(CompiledEnvironment):
             gains=gains,
             query_offset=query_offset,
             best=best,
+            frequency=np.cumsum(1.0 / np.arange(1.0, len(lengths) + 1.0)) if frequency else np.empty(0),
         )
         self.state = QueryStreamState(
             np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(lengths), np.int64), np.zeros(1)
@@ -280,6 +305,16 @@ class QueryStream(CompiledEnvironment):
         values = np.empty(len(self.params.best))
         greedy_values(self.params, weights, values)
         return values
+
+
+def _read_order(order: str, frequency: str | None) -> int:
+    number = _ORDERS[one_of("order", order, tuple(_ORDERS))]
+    if frequency is None:
+        return number
+    one_of("frequency", frequency, ("zipf",))
+    if number == IN_ORDER:
+        raise ValueError(f"order must be left out where queries have a frequency, got {order!r}")
+    return BY_FREQUENCY
 
 
 def _read(dataset: Queries) -> tuple[NDArray[Any] | SparseRows, Floats, Ints]:

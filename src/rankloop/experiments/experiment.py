@@ -32,6 +32,8 @@ class Claim:
     is True if both stood before the run: a theorem, a sentence of the paper read with standard errors, an independent
     reference. Where the history shows it, it is the commit that fixed them. It is False if a run had been seen when it
     was worded or its margin was chosen. `mutation` is a wrong learner or a wrong constant under which it breaks.
+    `failed` is True of a claim that stood before its full run and failed in it: it stays, reported as it came out, and
+    the reproduction goes on.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Claim:
     measured: str
     source: str
     fixed: bool | str = field(default=False, kw_only=True)
+    failed: bool = field(default=False, kw_only=True)
     mutation: Mutation
 
     @property
@@ -47,10 +50,20 @@ class Claim:
         """When it was worded, as tables show it."""
         return worded(self.fixed)
 
+    @property
+    def verdict(self) -> str:
+        """Holds, does not hold (as in the run that it was fixed before), or broken."""
+        return "holds" if self.holds else "does not hold" if self.failed else "BROKEN"
+
+    @property
+    def broken(self) -> bool:
+        """Whether it fails although it held before."""
+        return not (self.holds or self.failed)
+
     def record(self) -> dict[str, Plain]:
         """What is stored of it."""
         record = {each.name: getattr(self, each.name) for each in fields(self)}
-        return record | {"mutation": self.mutation.name}
+        return record | {"mutation": self.mutation.name, "verdict": self.verdict}
 
 
 def worded(fixed: bool | str) -> str:

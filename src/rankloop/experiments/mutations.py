@@ -102,6 +102,6 @@ def survivors(experiment: Experiment, results: pl.DataFrame, *, quick: bool) -> 
             again = experiment.claims(claim.mutation.change(results), quick=quick)
             judged[name] = {other.name: (other.holds, other.measured) for other in again}
         holds, measured = judged[name][claim.name]
-        if holds:
+        if holds and not claim.failed:
             sentences.append(f"{claim.name} survives {name!r}: {measured}")
     return sentences

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from rankloop.kernels import lists as multileaving
 from rankloop.kernels import random
 from rankloop.kernels.elementary import power
 
-__all__ = ["Distribution", "Multileaved", "Multileaving", "Probabilistic", "TeamDraft"]
+__all__ = ["Distribution", "Multileaved", "Multileaving", "PairwisePreference", "Probabilistic", "TeamDraft"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +31,7 @@ Rankings = Sequence[ArrayLike]
 TAU = 3.0
 MOST_TAU = 30.0  # the weight of rank 1,000,000 is still a positive number
 _MOST_LISTS = 1_000_000  # that `distribution` enumerates
+_TIE = 1e-9  # credits that differ by less differ by rounding only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,8 @@ class Multileaved:
     items : ndarray of int
         The items to show, best position first.
     credits : ndarray of float
-        What a click is worth: a row for each ranker, a column for each position.
+        What a click is worth: rankers x positions. With `PairwisePreference` what it is worth that a click passed over
+        an item: rankers x positions clicked x positions passed over.
     """
 
     items: Ints
@@ -50,12 +52,19 @@ class Multileaved:
 
     def credit(self, clicks: ArrayLike) -> Floats:
         """The credit of each ranker, in the order of their rankings, for `clicks`: 0 or 1 at each position."""
-        return self.credits @ Clicks().check(clicks, len(self.items))
+        clicked = Clicks().check(clicks, len(self.items))
+        if self.credits.ndim == 2:
+            return self.credits @ clicked
+        # Users look down to their last click, and at the item below it.
+        passed = 1.0 - clicked
+        passed[int(clicked.nonzero()[0][-1]) + 2 if clicked.any() else 0 :] = 0.0
+        return self.credits @ passed @ clicked
 
     def preferences(self, clicks: ArrayLike) -> Ints:
         """Which ranker `clicks` prefer: 1 in row i, column j where i got more credit than j, -1 where less, 0 else."""
         credit = self.credit(clicks)
-        signs: Ints = np.sign(credit[:, None] - credit).astype(np.int64)
+        difference = credit[:, None] - credit
+        signs: Ints = np.where(np.abs(difference) < _TIE, 0.0, np.sign(difference)).astype(np.int64)
         return signs
 
     def save(self) -> dict[str, NDArray[Any]]:
@@ -70,7 +79,8 @@ class Multileaved:
                 raise ValueError(f"saved list has no {name!r}, only {sorted(saved)}")
         items = read_ranking("items", saved["items"])
         worth = numbers("credits", saved["credits"])
-        if worth.ndim != 2 or worth.shape[1] != len(items) or not np.isfinite(worth).all():
+        fits = worth.ndim in (2, 3) and set(worth.shape[1:]) == {len(items)}
+        if not fits or not np.isfinite(worth).all():
             raise ValueError(
                 f"credits must be finite, rankers x {len(items)} positions, got {saved['credits']!r}"
             )
@@ -179,7 +189,14 @@ def check_few(n_lists: float) -> None:
 class TeamDraft(Multileaving):
     """Rankers take turns in rounds, in a new random order each round; each adds its best item that is not shown yet.
 
-    A click is credited to the ranker that added the item: 1, and nothing to the others.
+    A click is credited to the ranker that added the item: 1, and nothing to the others. At the top, where all rankings
+    agree, nobody gets credit.
+
+    Parameters
+    ----------
+    prefix_credit : bool, optional
+        Whether clicks on the common prefix of the rankings are credited too. Who adds these items is up to the coin
+        alone, so that their clicks are noise: a small change takes several times as many lists to be found.
 
     Notes
     -----
@@ -202,32 +219,41 @@ class TeamDraft(Multileaving):
     array([0.5, 0.5])
     """
 
+    def __init__(self, *, prefix_credit: bool = False) -> None:
+        if not isinstance(prefix_credit, bool):
+            raise ValueError(f"prefix_credit must be True or False, got {prefix_credit!r}")
+        self.prefix_credit = prefix_credit
+
     def show(
         self, rankings: Rankings, *, n_positions: int | None = None, rng: np.random.Generator
     ) -> Multileaved:
         lists, m = read_rankings(rankings, n_positions)
         key, n_rankers = draw_key(rng), len(lists)
-        items, worth = np.empty(m, np.int64), np.zeros((n_rankers, m))
+        left = [iter(order.tolist()) for order in lists]
+        shown: dict[int, int] = {}  # and who added it
         waiting: list[int] = []
         for position in range(m):
             waiting = waiting or list(range(n_rankers))
             captain = waiting.pop(random.below(key, position, len(waiting)))
-            items[position] = _next(lists[captain], items[:position])
-            worth[captain, position] = 1.0
-        return Multileaved(items, worth)
+            shown[_next(left[captain], shown)] = captain
+        worth = np.zeros((n_rankers, m))
+        worth[list(shown.values()), np.arange(m)] = 1.0
+        if not self.prefix_credit:
+            worth[:, : common_prefix(lists)] = 0.0
+        return Multileaved(np.array(list(shown), np.int64), worth)
 
     def distribution(self, rankings: Rankings, *, n_positions: int | None = None) -> Distribution:
         lists, m = read_rankings(rankings, n_positions)
         rounds, rest = divmod(m, len(lists))
         check_few(float(math.factorial(len(lists))) ** rounds * math.perm(len(lists), rest))
-        everyone = frozenset(range(len(lists)))
+        everyone, orders = frozenset(range(len(lists))), [order.tolist() for order in lists]
         # What is shown so far and who is still to choose in this round say all about the rest.
         chances: dict[tuple[tuple[int, ...], frozenset[int]], float] = {((), everyone): 1.0}
         for _ in range(m):
             later: dict[tuple[tuple[int, ...], frozenset[int]], float] = {}
             for (shown, waiting), chance in chances.items():
                 for captain in waiting:
-                    reached = (*shown, _next(lists[captain], shown)), (waiting - {captain}) or everyone
+                    reached = (*shown, _next(orders[captain], shown)), (waiting - {captain}) or everyone
                     later[reached] = later.get(reached, 0.0) + chance / len(waiting)
             chances = later
         total: dict[tuple[int, ...], float] = {}
@@ -236,9 +262,16 @@ class TeamDraft(Multileaving):
         return collected(total)
 
 
-def _next(order: Any, shown: Any) -> int:
+def _next(order: Iterable[int], shown: Container[int]) -> int:
     # There is one: at most as many items are shown as a ranking has.
-    return next(int(item) for item in order if item not in shown)
+    return next(item for item in order if item not in shown)
+
+
+def common_prefix(lists: list[Ints]) -> int:
+    """How many items, from the top, are the same in all rankings."""
+    top = np.stack([order[: min(map(len, lists))] for order in lists])
+    differs = (top != top[0]).any(axis=0)
+    return int(differs.argmax()) if differs.any() else len(differs)
 
 
 class Probabilistic(Multileaving):
@@ -301,3 +334,83 @@ class Probabilistic(Multileaving):
         known, rank = ranks(lists)
         by_rank = np.array([power(float(place), -self.tau) for place in range(1, int(rank.max()) + 1)])
         return known, by_rank[rank - 1]
+
+
+class PairwisePreference(Multileaving):
+    """Position k is drawn evenly from the items that any ranker has in its first k; credit is for pairs of items.
+
+    A click says that its item is better than those passed over: every item above the last click, and the one below it,
+    that was not clicked. A ranker gets credit for a pair that it orders in the same way, and loses it for one that it
+    orders the other way round. A pair counts where each of its items could have stood in the other's place, and as much
+    more as that was rare.
+
+    Notes
+    -----
+    Shown are only items that some ranker would have shown by then, so that no list is worse than all rankings are.
+    Under clicks that do not depend on the items every ranker gets 0 in expectation. A ranker that has every relevant
+    item at least as high as another one, and one of them higher, gets more. Both are proved in the paper.
+
+    References
+    ----------
+    H. Oosterhuis and M. de Rijke, Sensitive and scalable online evaluation with theoretical guarantees, CIKM 2017.
+
+    Examples
+    --------
+    >>> shown = PairwisePreference().show([[0, 1, 2], [1, 2, 0]], rng=np.random.default_rng(1))
+    >>> shown.items
+    array([1, 0, 2])
+    >>> shown.credit([0, 1, 0])  # items 1 and 2 were passed over for item 0, which the first ranker has higher
+    array([ 3., -3.])
+    """
+
+    def show(
+        self, rankings: Rankings, *, n_positions: int | None = None, rng: np.random.Generator
+    ) -> Multileaved:
+        lists, m = read_rankings(rankings, n_positions)
+        key = draw_key(rng)
+        known, rank = ranks(lists)
+        top = rank.min(axis=0)
+        entering = np.argsort(top, kind="stable").tolist()  # items by their best rank
+        order: list[int] = []
+        n_left = np.empty(m)  # how many items each position was drawn from
+        left: list[int] = []
+        for position in range(m):
+            while entering and top[entering[0]] <= position + 1:
+                left.append(entering.pop(0))
+            n_left[position] = len(left)
+            order.append(left.pop(random.below(key, position, len(left))))
+        return Multileaved(known[order], _pair_credits(rank[:, order], top[order], n_left))
+
+    def distribution(self, rankings: Rankings, *, n_positions: int | None = None) -> Distribution:
+        lists, m = read_rankings(rankings, n_positions)
+        known, rank = ranks(lists)
+        top = rank.min(axis=0)
+        check_few(math.prod(int((top <= k + 1).sum()) - k for k in range(m)))
+        chances: dict[tuple[int, ...], float] = {(): 1.0}
+        for position in range(m):
+            later: dict[tuple[int, ...], float] = {}
+            for shown, chance in chances.items():
+                left = [item for item in known[top <= position + 1].tolist() if item not in shown]
+                later |= {(*shown, item): chance / len(left) for item in left}
+            chances = later
+        return collected(chances)
+
+
+def _pair_credits(rank: Ints, top: Ints, n_left: Floats) -> Floats:
+    """What it is worth to each ranker that the item at one position is preferred to that at another.
+
+    rank: of the shown items, by ranker. top: the best of it, by item.
+    """
+    m = len(top)
+    latest, first = (
+        np.maximum.outer(top, top),
+        np.minimum.outer(top, top),
+    )  # r(i, j), and when one of the two came in
+    place = np.arange(1, m + 1)
+    fits = (latest <= place) & (latest <= place[:, None])
+    # The chance that the one that came in first was not drawn before both were there. Where it had to be, none fits.
+    staying = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(1.0 - 1.0 / n_left, 1e-300)))])
+    chance = np.exp(staying[latest - 1] - staying[first - 1])
+    agrees = np.sign(rank[:, None, :] - rank[:, :, None])
+    worth: Floats = np.where(fits, agrees / np.where(fits, chance, 1.0), 0.0)
+    return worth

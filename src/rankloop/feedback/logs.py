@@ -423,6 +423,8 @@ class LoggedLists(ShownLists):
         What to call it.
     features : Candidates or sequence of array_like, optional
         For each list the features of its candidates, items x features; None where items are the same for everybody.
+    n_queries : int, optional
+        How many queries the lists are of; whatever is estimated from them counts all of them together.
 
     Examples
     --------
@@ -441,9 +443,11 @@ class LoggedLists(ShownLists):
     bad_rows: Mapping[str, int] = field(default_factory=dict)
     name: str = "lists"
     features: Candidates | None = None
+    n_queries: int = 1
 
     def __post_init__(self) -> None:
         items, clicks = _read_lists(self.items, self.clicks, blanks=self.features is not None)
+        whole("n_queries", self.n_queries, at_least=1)
         if self.features is not None:
             object.__setattr__(self, "features", _candidates(self.features, items, clicks))
         self._set("items", items.astype(np.int64))
@@ -479,7 +483,8 @@ class LoggedLists(ShownLists):
         if self.features is not None:
             items = f"up to {self.n_items:,} candidates with {self.features.n_features:,} features"
         lists = f"{counted(self.n_rows, 'list')} of {self.items.shape[1]}"
-        return self._summary(lists, items, n_clicks=int(self.clicks.sum()))
+        queries = [counted(self.n_queries, "query", "queries")] * (self.n_queries > 1)
+        return self._summary(lists, *queries, items, n_clicks=int(self.clicks.sum()))
 
     def shares(self) -> Floats:
         """How large a share each item had of each position: items by positions, columns adding up to 1.

@@ -27,7 +27,7 @@ from rankloop.games.ranking_game import RankingGame, ranking_game
 from rankloop.games.verdict import CellWitness, Verdict
 from rankloop.games.zoo import apple_tasting
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.jit import apart, hot, inlined
+from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.random import uniform
 
 Floats = NDArray[np.float64]
@@ -507,7 +507,7 @@ class GameState(NamedTuple):
     totals: Floats
 
 
-@inlined
+@hot
 def action_of(items: Any) -> Any:
     """The number of an action: the only item; of an order, its place among all orders sorted by the items' ranks."""
     n = len(items)

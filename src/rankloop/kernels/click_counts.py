@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.elementary import exp, log
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below
 
 # Clicks counted by position and item: S[j, i] clicks in N[j, i] displays of item i at position j.
 
 
-@inlined
+@hot
 def count(S: Any, N: Any, items: Any, clicks: Any) -> None:
     """Add one round: what was shown at each position, and whether it was clicked there."""
     for j in range(len(items)):
@@ -21,7 +21,7 @@ def count(S: Any, N: Any, items: Any, clicks: Any) -> None:
         S[j, items[j]] += clicks[j]
 
 
-@inlined
+@hot
 def clicks_and_looks(S: Any, N: Any, kappa: Any, i: int, clicks: float, looks: float) -> Any:
     """The clicks on item i and how often it was examined, if position j is with chance kappa_j; added to what is given.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rankloop.kernels.elementary import log
-from rankloop.kernels.jit import apart, hot, inlined
+from rankloop.kernels.jit import apart, hot
 
 # Clicks that depend on the item and on a context alone, such as the position: one step, on counts.
 #
@@ -287,7 +287,7 @@ _STEPS = 100
 _SETTLED = 1e-9  # the last step, relative: the next would be its square
 
 
-@inlined
+@hot
 def _excess(x: float, first: int, last: int, other: Any, weights: Any, missed: Any, disliked: float) -> Any:
     """Expected clicks for the misses there were, and the slope; each rises from 0 to infinity."""
     value, slope = 0.0, 0.0

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankloop.kernels.elementary import EXP_RANGE, exp, exp_within, log2, power
-from rankloop.kernels.jit import Floats, Ints, hot, inlined
+from rankloop.kernels.jit import Floats, Ints, hot
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.rows import bounds, combine, score
 from rankloop.kernels.sorting import greedy_order
 from rankloop.kernels.vectors import dot
 
 
-@inlined
+@hot
 def softmax(values: Any, n: int, epsilon: float, out: Any) -> None:
     """exp(v / epsilon) of the first n, divided by their sum, without overflow; `out` may be `values`."""
     highest = lowest = values[0]
@@ -34,7 +34,7 @@ def softmax(values: Any, n: int, epsilon: float, out: Any) -> None:
         out[i] /= total
 
 
-@inlined
+@hot
 def project(w: Any, radius: float) -> None:
     """Alg. 1, line 11: onto the ball of this radius."""
     length = np.sqrt(dot(w, w))
@@ -63,7 +63,7 @@ _LARGEST = 1e300  # of the summed squares, so that they stay finite
 _ROUNDING = 1e-9  # more than a product and a quotient are off
 
 
-@inlined
+@hot
 def widen(w: Any, start: Any, scale: Any, sizes: Any) -> None:
     """Features were seen with these sizes: where one is more than ever, what it learnt shrinks as its scale grows."""
     larger = 0
@@ -78,7 +78,7 @@ def widen(w: Any, start: Any, scale: Any, sizes: Any) -> None:
             scale[j] = size
 
 
-@inlined
+@hot
 def descend(w: Any, start: Any, gradient: Any, squares: Any, scale: Any, rate: float, radius: float) -> None:
     """One step against the gradient; no weight's way from its start, times its scale, gets beyond the radius."""
     beyond, close = 0, radius * (1.0 - _ROUNDING)
@@ -183,7 +183,7 @@ def learn_adaptively(
     state.t[0] += 1
 
 
-@inlined
+@hot
 def widen_scales(context: Any, w: Any, start: Any, scale: Any, least: Any, most: Any) -> None:
     """Each scale becomes the largest difference within a list, this one included."""
     bounds(context, least, most)
@@ -192,7 +192,7 @@ def widen_scales(context: Any, w: Any, start: Any, scale: Any, least: Any, most:
     widen(w, start, scale, most)
 
 
-@inlined
+@hot
 def _descent(
     params: Any, state: Any, context: Any, scratch: Any, items: Any, memo: Any, feedback: Any
 ) -> None:
@@ -219,7 +219,7 @@ def _descent(
     combine(context, scores, step)
 
 
-@inlined
+@hot
 def ideal(labels: Any, n: int, cutoff: int) -> Any:
     """Z(R), the highest DCG of the first `cutoff` positions."""
     # Position by position, the next largest gain. Grades are few, so each pass takes a whole grade.

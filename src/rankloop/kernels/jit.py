@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from rankloop.extras import installed
 from rankloop.kernels.library import UNKNOWN, Library, Prepared, Variant, kind_of, opened
 
-__all__ = ["apart", "hot", "inlined", "kernel", "loop"]
+__all__ = ["apart", "hot", "kernel", "loop"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Floats = NDArray[np.float64]
@@ -194,9 +195,6 @@ def apart(function: Function) -> Function:
     return _kernel(function, _WITHOUT_RUNTIME)
 
 
-inlined = hot  # a part of other hot kernels, which nobody calls from Python
-
-
 def loop(function: Function) -> Function:
     """Compile a function that takes kernels as arguments; such code cannot be kept on disk.
 
@@ -209,3 +207,10 @@ def chosen_by_type(function: Function, choose: Callable[..., Any]) -> Function:
     """Let `choose` say, when a kernel that calls `function` is compiled, which function that is for its types."""
     CHOOSERS.append((function, choose))
     return function
+
+
+def __getattr__(name: str) -> Any:
+    if name == "inlined":
+        warnings.warn("rankloop.kernels.jit.inlined is hot: use that", DeprecationWarning, stacklevel=2)
+        return hot
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

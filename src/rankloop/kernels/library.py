@@ -8,6 +8,7 @@ and there is one variant of a kernel for each kind.
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import functools
 import hashlib
@@ -30,15 +31,24 @@ _V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 
 
+def code(source: Path) -> bytes:
+    """What a file does: its syntax tree in text, which comments and docstrings do not change."""
+    tree = ast.parse(source.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            del node.body[0]
+    return ast.dump(tree).encode()
+
+
 @functools.cache
-def fingerprint() -> str:
-    """A digest of all sources of kernels."""
+def fingerprint(read: Callable[[Path], bytes] = Path.read_bytes) -> str:
+    """A digest of all sources of kernels, byte by byte or by their `code`, which takes longer."""
     digest = hashlib.sha256()
     for name in _SOURCES:
         path = _PACKAGE / name
         for source in sorted(path.glob("*.py")) if path.is_dir() else [path]:
             if source.exists() and source.name not in _NO_KERNELS:
-                digest.update(source.read_bytes())
+                digest.update(read(source))
     return digest.hexdigest()[:16]
 
 
@@ -61,15 +71,15 @@ def processors() -> list[str]:
 
 def opened(asked: str, complain: Callable[[str], None]) -> Library | None:
     """The library for this processor, or for the one that is `asked` for; None, and a complaint if it is damaged."""
-    index = FOLDER / f"{fingerprint()}.json"
     try:
+        index = _index()
         known = json.loads(index.read_text())
         for name in processors() if asked in ("", "library") else [asked]:
             if name in known["sha256"]:
-                path = FOLDER / f"{fingerprint()}-{name}.so"
+                path = FOLDER / f"{index.stem}-{name}.so"
                 if hashlib.sha256(path.read_bytes()).hexdigest() != known["sha256"][name]:
                     raise ValueError("its bytes have changed")
-                return Library(name, ctypes.CDLL(str(path)), known["kernels"])
+                return Library(name, path, known["kernels"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -77,12 +87,23 @@ def opened(asked: str, complain: Callable[[str], None]) -> Library | None:
     return None
 
 
+def _index() -> Path:
+    # Of the library that was made of these files; else of one made of others with the same code.
+    index = FOLDER / f"{fingerprint()}.json"
+    if not index.exists():
+        for other in FOLDER.glob("*.json"):
+            if json.loads(other.read_text()).get("code") == fingerprint(code):
+                return other
+    return index
+
+
 class Library:
     """A loaded library."""
 
-    def __init__(self, processor: str, handle: Any, kernels: dict[str, list[str]]) -> None:
+    def __init__(self, processor: str, path: Path, kernels: dict[str, list[str]]) -> None:
         self.processor = processor
-        self._handle = handle
+        self.path = path
+        self._handle = ctypes.CDLL(str(path))
         self._kernels = kernels
 
     def find(self, name: str, kind: str) -> Variant | None:

@@ -58,7 +58,7 @@ class _Code:
 
     def load(self, start: Any, i: Any, kind: Any = _VECTOR) -> Any:
         """The entries from i on."""
-        align = 4 if kind in (_FLOAT, _NARROW, _HALF_NARROW) else 8
+        align = 4 if _FLOAT in (kind, getattr(kind, "element", None)) else 8
         return self.builder.load(self.place(start, i, kind), align=align)
 
     def store(self, value: Any, start: Any, i: Any) -> None:
@@ -286,14 +286,17 @@ def _weigh_rows(code: _Code) -> None:
     _write_weigh(4, code)
 
 
-@_writes(vectors.add_four, "fnan")
+@_writes(vectors.add_four, "fna")
 def _add_four(code: _Code) -> None:
-    builder, (_, starts), out = code.builder, _next_rows(code, 4), code.start(2)
-    kind = ir.VectorType(_DOUBLE, NARROW_LANES)
-    with code.loop(0, code.arguments[3], NARROW_LANES) as (j, _):
-        a, b, c, d = (code.load(start, j, _NARROW) for start in starts)
-        four = builder.fpext(builder.fadd(builder.fadd(a, b), builder.fadd(c, d)), kind)
-        code.store(builder.fadd(code.load(out, j, kind), four), out, j)
+    builder, (_, starts), out, first = code.builder, _next_rows(code, 4), code.start(2), code.whole(0)
+    for lanes in (NARROW_LANES, 4, 1):
+        last = code.filled(code.size(0, 1), lanes)
+        narrow, kind = ir.VectorType(_FLOAT, lanes), ir.VectorType(_DOUBLE, lanes)
+        with code.loop(first, last, lanes) as (j, _):
+            a, b, c, d = (code.load(start, j, narrow) for start in starts)
+            four = builder.fpext(builder.fadd(builder.fadd(a, b), builder.fadd(c, d)), kind)
+            code.store(builder.fadd(code.load(out, j, kind), four), out, j)
+        first = last
 
 
 # Sorting: every number meets eight others at once, whose counts stay in one register.

@@ -14,7 +14,7 @@ import numpy as np
 
 from rankloop.kernels import jit
 from rankloop.kernels.jit import hot, loop
-from rankloop.kernels.library import Prepared, Unset, kind_of, n_words
+from rankloop.kernels.library import Unset, kind_of, n_words
 from rankloop.kernels.vectors import Vector
 
 
@@ -152,7 +152,7 @@ class Loop:
         words = ranker_words, environment_words
         if self._by_words is not None:
             by_words: Any = play_by_words
-            return by_words(*self._by_words.arguments, *words, record, out, *so_far)
+            return by_words(*self._by_words, *words, record, out, *so_far)
         ranker_params, ranker_state, scratch, environment_params, environment_state, ticket, revealed = (
             self.parts
         )
@@ -162,13 +162,8 @@ class Loop:
         return built_in(*kernels, *before, *words, ticket, revealed, record, out, *so_far)
 
 
-class _ByWords(NamedTuple):
-    arguments: tuple[Any, ...]  # the first ones of `play_by_words`
-    prepared: list[Prepared]  # keeps the words
-
-
-def _prepared(kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> _ByWords | None:
-    # None where one of the kernels is not in the library.
+def _prepared(kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    # The first arguments of `play_by_words`; None where one of the kernels is not in the library.
     params, state, scratch, environment_params, environment_state, ticket, revealed = parts
     environment, key, items = (environment_params, environment_state), Unset("u"), ticket[0]
     arrive = jit.find(kernels[2], kind_of((*environment, key)))
@@ -183,14 +178,12 @@ def _prepared(kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> _ByWords | No
         (*environment, items),
         environment,
     ]
-    variants = [jit.find(kernel, kind_of(those)) for kernel, those in zip(kernels, arguments, strict=True)]
-    if None in variants or jit.find(play_by_words, kind_of(_kinds_of_loop())) is None:
-        return None
-    prepared = [
-        variant.prepared(those)
-        for variant, those in zip(variants, arguments, strict=True)
-        if variant is not None
-    ]
+    prepared = []
+    for kernel, those in zip(kernels, arguments, strict=True):
+        variant = jit.find(kernel, kind_of(those))
+        if variant is None:
+            return None
+        prepared.append(variant.prepared(those))
     rank, learn, arriving, responding, value, hindsight = prepared
     places = Places(
         arriving.status + 1,
@@ -207,24 +200,4 @@ def _prepared(kernels: tuple[Any, ...], parts: tuple[Any, ...]) -> _ByWords | No
     words = tuple(np.frombuffer(memoryview(one.words), np.int64) for one in prepared)
     numbers = words[4].view(np.float64), words[5].view(np.float64)
     addresses = np.array([one.variant.address for one in prepared])
-    return _ByWords((places, addresses, words, numbers), prepared)
-
-
-def _kinds_of_loop() -> tuple[Any, ...]:
-    whole, real = np.zeros(1, np.int64), np.zeros(1)
-    words = np.zeros(1, np.uint64)
-    return (
-        Places(*[0] * len(Places._fields)),
-        whole,
-        (whole,) * 6,
-        (real,) * 2,
-        words,
-        words,
-        whole,
-        (real, real, real, whole),
-        0,
-        0,
-        0.0,
-        0.0,
-        0,
-    )
+    return places, addresses, words, numbers

@@ -11,10 +11,10 @@ import numpy as np
 
 from rankloop.kernels.discounts import AUC, EXP2, NDCG, PAIRS
 from rankloop.kernels.elementary import exp2, exp2m1, log2
-from rankloop.kernels.jit import Floats, Ints, apart, hot, inlined, kernel
+from rankloop.kernels.jit import Floats, Ints, apart, hot, kernel
 
 
-@inlined
+@hot
 def exp2_gain(r: float) -> float:
     """2^r - 1."""
     if r == 0.0 or r == 1.0:  # binary relevance is the hot case, and a power is slow
@@ -31,7 +31,7 @@ def logarithms(n: int) -> Floats:
     return out
 
 
-@inlined
+@hot
 def is_binary(relevance: Floats) -> bool:
     """Whether all are 0 or 1, which then are their own gain; without a branch on any one of them."""
     others = 0
@@ -99,7 +99,7 @@ def parts(kind: int, relevance: Floats, discount: Floats, out: Floats) -> tuple[
     return 0.0, 1.0
 
 
-@inlined
+@hot
 def gain(kind: int, relevance: Floats, discount: Floats, out: Floats) -> float:
     """Write g(r) to `out` and return the offset."""
     c, z = parts(kind, relevance, discount, out)

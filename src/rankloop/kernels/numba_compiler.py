@@ -16,7 +16,7 @@ from typing import Any
 import numba
 from numba.extending import overload, register_jitable, typeof_impl
 
-from rankloop.kernels import elementary, jit, llvm, rows, sorting
+from rankloop.kernels import elementary, jit, llvm, rows
 from rankloop.kernels.library import fingerprint
 from rankloop.kernels.vectors import Vector
 
@@ -69,7 +69,7 @@ _EXTENDING.register(Vector)(_type_of_vector)
 
 for _function in elementary.FUNCTIONS:
     register_jitable(**jit.IN_CALLERS)(_function)
-_WITH_CHOOSERS = rows, sorting
+_WITH_CHOOSERS = rows
 for _function, _choose in jit.CHOOSERS:
     overload(_function, jit_options=jit.IN_CALLERS, strict=False)(_choose)  # strict compares annotations, too
 _forget_old_code()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.elementary import EXP_RANGE, exp, exp_within
-from rankloop.kernels.jit import apart, inlined
+from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.random import uniform
 
 _LIGHT = 1e-3  # of the sum when it was last computed: with less left, the rest is weighed anew
@@ -26,7 +26,7 @@ def weights_length(n: int) -> int:
     return n + n // _BLOCK + 1
 
 
-@inlined
+@hot
 def draw_list(scores: Any, n: int, m: int, key: Any, first: int, weights: Any, items: Any) -> Any:
     """Draw the first m of n documents, from the numbers of `key` at `first` on; the others follow in any order.
 
@@ -59,7 +59,7 @@ def draw_list(scores: Any, n: int, m: int, key: Any, first: int, weights: Any, i
     return shift, total
 
 
-@inlined
+@hot
 def _add_up(weights: Any, n: int) -> Any:
     # The sum of all weights; that of each block goes behind them.
     total = 0.0
@@ -72,7 +72,7 @@ def _add_up(weights: Any, n: int) -> Any:
     return total
 
 
-@inlined
+@hot
 def _reach(weights: Any, n: int, target: float) -> Any:
     # The first place at which the weights so far add up to more than `target`; those drawn before weigh 0.
     block, reached = 0, 0.0
@@ -100,7 +100,7 @@ def _weigh(scores: Any, start: int, n: int, weights: Any, items: Any) -> Any:
     return shift, _add_up(weights, n)
 
 
-@inlined
+@hot
 def suffix_sums(scores: Any, m: int, rest_shift: float, rest: float, shifts: Any, sums: Any) -> Any:
     """For each position: what the documents from there on weigh, as a pair (shift, sum of exp(score - shift)).
 
@@ -125,7 +125,7 @@ def suffix_sums(scores: Any, m: int, rest_shift: float, rest: float, shifts: Any
     return close
 
 
-@inlined
+@hot
 def _add(shift: float, total: float, score: float) -> Any:
     # The pair (shift, total) with one more document.
     if score <= shift:
@@ -133,7 +133,7 @@ def _add(shift: float, total: float, score: float) -> Any:
     return score, total * exp(shift - score) + 1.0
 
 
-@inlined
+@hot
 def swap_odds(scores: Any, shifts: Any, sums: Any, weights: Any, close: bool, a: int, b: int) -> Any:
     """P(list) / P(the list with positions a < b exchanged), infinite or 0 where no number is that large or small.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankloop.kernels.elementary import both
-from rankloop.kernels.jit import Floats32, chosen_by_type, inlined
+from rankloop.kernels.jit import Floats32, chosen_by_type, hot
 from rankloop.kernels.sparse_rows import SparseRows
 from rankloop.kernels.vectors import NARROW_LANES as _LANES
 from rankloop.kernels.vectors import (
@@ -192,7 +192,7 @@ def _narrow_score(features: Any, w: Any, scratch: Any, scores: Any) -> None:
         score(features, w, scores)
 
 
-@inlined
+@hot
 def _score_short(features: Any, i: int, scratch: Any, scores: Any) -> None:
     d = features.shape[1]
     lanes = scratch[d + _LANES : d + 2 * _LANES]
@@ -219,7 +219,7 @@ def _narrow_sparse_score(features: Any, w: Any, scratch: Any, scores: Any) -> No
         score(features, w, scores)
 
 
-@inlined
+@hot
 def _narrow_weights(w: Any, scratch: Any) -> Any:
     # As many as fill the lanes, then sixteen for the last entries of a row, the first of them 0. Returns how many fill.
     d = len(w)
@@ -233,7 +233,7 @@ def _narrow_weights(w: Any, scratch: Any) -> Any:
     return whole
 
 
-@inlined
+@hot
 def _add_in_pairs(lanes: Any) -> Any:
     # (0 + 8), (1 + 9), ... then (0 + 8) + (4 + 12), ... then all.
     half = _LANES // 2
@@ -244,7 +244,7 @@ def _add_in_pairs(lanes: Any) -> Any:
     return lanes[0]
 
 
-@inlined
+@hot
 def _all_finite(values: Any, n: int) -> Any:
     others = 0
     for i in range(n):
@@ -316,12 +316,8 @@ def _narrow_average(features: Any, weights: Any, scratch: Any, out: Any) -> None
     n, d = features.shape
     for j in range(d):
         out[j] = 0.0
-    whole = d - d % _LANES
     for i in range(0, n - 3, 4):
-        add_four(features, i, out, whole)
-        for j in range(whole, d):
-            first_two = features[i, j] + features[i + 1, j]
-            out[j] += np.float64(first_two + (features[i + 2, j] + features[i + 3, j]))
+        add_four(features, i, out)
     for i in range(n - n % 4, n):
         for j in range(d):
             out[j] += features[i, j]

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankloop.kernels.jit import apart, chosen_by_type, inlined, kernel
+from rankloop.kernels.jit import Ints, apart, hot, kernel
 from rankloop.kernels.random import below
 from rankloop.kernels.vectors import LANES, count_above
 
@@ -25,13 +24,9 @@ _LOW = np.uint64(_BINS - 1)
 _CROWD = 16  # insertion sort moves no item further than this
 
 
-def scratch(n: int) -> NDArray[Any]:
-    """Scratch to sort `n` items; what is in it means nothing between calls.
-
-    Its type says which methods must be compiled: scratch for a short list is signed and leaves out the radix sort,
-    which takes seconds to compile.
-    """
-    return np.empty(scratch_bytes(n) // 8, np.int64 if n <= COUNT_UP_TO else np.uint64)
+def scratch(n: int) -> Ints:
+    """Scratch to sort `n` items; what is in it means nothing between calls."""
+    return np.empty(scratch_bytes(n) // 8, np.int64)
 
 
 def scratch_bytes(n: int) -> int:
@@ -39,31 +34,15 @@ def scratch_bytes(n: int) -> int:
     return 8 * (n if n <= COUNT_UP_TO else 3 * n + 2 * _BINS)
 
 
+@hot
 def by_falling_score(scores: Any, n: int, items: Any, scratch: Any) -> bool:
-    """Write to `items` the indices of the first `n` of `scores`, highest first, and return whether some are equal.
-
-    Of equal ones the lower index comes first.
+    """Write to `items` the indices of the first `n` of `scores`, highest first; of equal ones the lower index is first.
 
     Returns
     -------
     bool
         Whether some are equal.
     """
-    return (by_count if scratch.dtype == np.int64 else _by_either)(scores, n, items, scratch)
-
-
-def _choose(scores: Any, n: Any, items: Any, scratch: Any) -> Any:
-    # The same choice, made when a caller is compiled.
-    if str(scratch.dtype) == "int64":
-        return lambda scores, n, items, scratch: by_count(scores, n, items, scratch)
-    return lambda scores, n, items, scratch: _by_either(scores, n, items, scratch)
-
-
-chosen_by_type(by_falling_score, _choose)
-
-
-@inlined
-def _by_either(scores: Any, n: int, items: Any, scratch: Any) -> bool:
     if n <= COUNT_UP_TO:
         return by_count(scores, n, items, scratch)
     _by_place(scores, n, items, scratch)
@@ -73,7 +52,7 @@ def _by_either(scores: Any, n: int, items: Any, scratch: Any) -> bool:
     return tied
 
 
-@inlined
+@hot
 def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: Any, scratch: Any) -> None:
     """The same, but of equal `scores` the index that comes first from `first` on, counting in a circle.
 
@@ -86,7 +65,7 @@ def by_falling_score_from(first: int, scores: Any, n: int, turned: Any, items: A
         items[place] = (items[place] + first) % n
 
 
-@inlined
+@hot
 def greedy_order(scores: Any, n: int, key: Any, first: int, items: Any, scratch: Any) -> None:
     """The same, but equal `scores` in random order, from the numbers of `key` at `first` and after.
 
@@ -128,7 +107,7 @@ def sorted_copy(values: Any) -> Any:
     return rising
 
 
-@inlined
+@hot
 def by_count(scores: Any, n: int, items: Any, beaten_by: Any) -> bool:
     """As `by_falling_score`, by counting for every item how many beat it; `beaten_by` has n places for that."""
     if n < LANES:
@@ -176,8 +155,9 @@ def _put_right(scores: Any, n: int, items: Any) -> None:
 def _by_place(scores: Any, n: int, items: Any, scratch: Any) -> None:
     # Two radix passes over where a score lies between the highest and the lowest, in 2**22 steps; the few that
     # share a step are put right by insertion. Where many do, the bits of the scores decide. Scores must not be NaN.
-    places, other_places, other_items = scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n].view(np.int64)
-    low, high = scratch[3 * n : 3 * n + _BINS], scratch[3 * n + _BINS : 3 * n + 2 * _BINS]
+    words, other_items = scratch.view(np.uint64), scratch[2 * n : 3 * n]
+    places, other_places = words[:n], words[n : 2 * n]
+    low, high = words[3 * n : 3 * n + _BINS], words[3 * n + _BINS : 3 * n + 2 * _BINS]
     lowest = highest = scores[0]
     for i in range(n):
         lowest = scores[i] if scores[i] < lowest else lowest
@@ -222,7 +202,7 @@ def _by_place(scores: Any, n: int, items: Any, scratch: Any) -> None:
         _put_right(scores, n, items)
 
 
-@inlined
+@hot
 def _falling_key(score: float) -> Any:
     # IEEE bits ordered as unsigned integers, inverted so that the highest score comes first; + 0.0 merges -0.0 into 0.0
     bits = np.float64(score + 0.0).view(np.uint64)
@@ -231,8 +211,9 @@ def _falling_key(score: float) -> Any:
 
 @apart
 def _by_radix(scores: Any, n: int, items: Any, scratch: Any) -> None:
-    keys, other_keys, other_items = scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n].view(np.int64)
-    counts = scratch[3 * n : 3 * n + 8 * 256]  # 256 for each of the 8 digits
+    words, other_items = scratch.view(np.uint64), scratch[2 * n : 3 * n]
+    keys, other_keys = words[:n], words[n : 2 * n]
+    counts = words[3 * n : 3 * n + 8 * 256]  # 256 for each of the 8 digits
     counts[:] = 0
     for i in range(n):
         key = _falling_key(scores[i])
@@ -269,7 +250,7 @@ _GROUPS = 16  # with more wanted places than groups, all of a list is ordered
 _SORT_ALL = 48  # up to this length, that is as quick
 
 
-@inlined
+@hot
 def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, scratch: Any) -> None:
     """The first `m` places of `greedy_order`, with its `key` and `first`: for lists of which no more is looked at."""
     if n <= _SORT_ALL or m > _GROUPS or not _few(scores, n, m, key, first, items, scratch):
@@ -280,16 +261,15 @@ def greedy_top(scores: Any, n: int, m: int, key: Any, first: int, items: Any, sc
 def _few(scores: Any, n: int, m: int, key: Any, first: int, items: Any, scratch: Any) -> bool:
     # Of the highest scores of sixteen groups, take the m-th: at least m items reach it, and about twice as many do.
     # These alone are ordered. False where too many reach it.
-    whole = scratch.view(np.int64)
-    least = _reached_by(m, scores, n, whole)
+    least = _reached_by(m, scores, n, scratch)
     number = 0
     for i in range(n):
-        whole[number] = i
+        scratch[number] = i
         number += scores[i] >= least
     if number < m or 3 * number > n:
         return False
-    chosen, counts = whole[:number], whole[number : 2 * number]
-    high = whole[2 * number : 3 * number].view(np.float64)
+    chosen, counts = scratch[:number], scratch[number : 2 * number]
+    high = scratch[2 * number : 3 * number].view(np.float64)
     for i in range(number):
         high[i] = scores[chosen[i]]
     tied = by_count(high, number, items, counts)
@@ -300,7 +280,7 @@ def _few(scores: Any, n: int, m: int, key: Any, first: int, items: Any, scratch:
     return True
 
 
-@inlined
+@hot
 def _reached_by(m: int, scores: Any, n: int, scratch: Any) -> Any:
     highest, counts = scratch[:_GROUPS].view(np.float64), scratch[_GROUPS : 2 * _GROUPS]
     for group in range(_GROUPS):

@@ -1,4 +1,4 @@
-"""Rows of features of which most are zero, kept as the others. It needs no compiler, so that data can have them."""
+"""Rows of features that are more than an array: sparse ones, and those of a query. No compiler is needed here."""
 
 from __future__ import annotations
 
@@ -32,3 +32,21 @@ class SparseRows(NamedTuple):
     indices: NDArray[np.int32]
     indptr: NDArray[np.int64]
     shape: tuple[int, int]
+
+
+class QueryRows(NamedTuple):
+    """Documents of a query, for a ranker that remembers both; `rankloop.features.query_rows` makes it of their names.
+
+    Parameters
+    ----------
+    features : ndarray of float
+        A row for each document.
+    items : ndarray of int
+        The key of each document.
+    query : int
+        The key of the query.
+    """
+
+    features: NDArray[Any]
+    items: NDArray[np.int64]
+    query: int

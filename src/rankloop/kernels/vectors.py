@@ -128,10 +128,10 @@ def weigh_rows(features: Any, i: int, weights: Any, whole: int, sums: Any) -> No
 
 
 @Vector
-def add_four(features: Any, i: int, out: Any, whole: int) -> None:
-    """To the first `whole` of `out`, float64, the entries of rows i to i + 3: two and two in float32, then all."""
-    a, b, c, d = features[i : i + 4, :whole]
-    out[:whole] += ((a + b) + (c + d)).astype(np.float64)
+def add_four(features: Any, i: int, out: Any) -> None:
+    """To `out`, float64, the entries of rows i to i + 3, of any length: two and two in float32, then all."""
+    a, b, c, d = features[i : i + 4]
+    out += ((a + b) + (c + d)).astype(np.float64)
 
 
 # Sorting: every number meets eight others at once, whose counts stay in one register.

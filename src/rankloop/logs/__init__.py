@@ -7,6 +7,7 @@ require("scipy", extra="scipy", for_="rankloop.logs")
 from rankloop.logs.click_models import MODELS, ModelComparison, compare_models, fit_model
 from rankloop.logs.counterfactual import FittedRanker, fit_ranker
 from rankloop.logs.fitted_models import Estimate, FittedModel, Score
+from rankloop.logs.judgments import Judgments
 from rankloop.logs.neural import FittedNeuralRanker, fit_neural_ranker
 from rankloop.logs.off_policy import Evaluation, PropensityWarning, TooFewSamples, evaluate, on_policy
 from rankloop.logs.pbm import ClickModelWarning, FittedPBM, fit_pbm
@@ -22,6 +23,7 @@ __all__ = [
     "FittedPBM",
     "FittedRanker",
     "FittedRegression",
+    "Judgments",
     "ModelComparison",
     "PropensityWarning",
     "Score",

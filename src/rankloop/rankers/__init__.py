@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop.rankers.mw import MW as MW
     from rankloop.rankers.neural import NeuralPDGD as NeuralPDGD
     from rankloop.rankers.neural import NeuralRTopK as NeuralRTopK
+    from rankloop.rankers.p2_lin_rank import P2LinRank as P2LinRank
     from rankloop.rankers.pbm_pie import PBMPIE as PBMPIE
     from rankloop.rankers.pbm_ts import PBMTS as PBMTS
     from rankloop.rankers.pdgd import PDGD as PDGD
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # the same names as `__getattr__` opens, for type checkers an
     from rankloop.rankers.pl_rank import PLRank as PLRank
     from rankloop.rankers.pmed import PMED as PMED
     from rankloop.rankers.precision_ftrl import PrecisionFTRL as PrecisionFTRL
+    from rankloop.rankers.query_memory import QueryMemory as QueryMemory
     from rankloop.rankers.ranked_exp3 import RankedExp3 as RankedExp3
     from rankloop.rankers.reference import BestInHindsight as BestInHindsight
     from rankloop.rankers.reference import Fixed as Fixed
@@ -53,6 +55,7 @@ _NAMES = {
     "linear_bandits": "CascadeLinTS CascadeLinUCB LinTSPBM LinUCBPBM",
     "mw": "MW",
     "neural": "NeuralPDGD NeuralRTopK",
+    "p2_lin_rank": "P2LinRank",
     "pbm_pie": "PBMPIE",
     "pbm_ts": "PBMTS",
     "pdgd": "PDGD",
@@ -60,6 +63,7 @@ _NAMES = {
     "pl_rank": "PLRank",
     "pmed": "PMED",
     "precision_ftrl": "PrecisionFTRL",
+    "query_memory": "QueryMemory",
     "ranked_exp3": "RankedExp3",
     "reference": "BestInHindsight Fixed Uniform",
     "rtop1f": "RTop1F",

@@ -16,7 +16,7 @@ from rankloop.feedback.interleaving import MOST_TAU, TAU
 from rankloop.kernels import sorting
 from rankloop.kernels.descent import project
 from rankloop.kernels.elementary import cos_turns, log, power
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.lists import multileave
 from rankloop.kernels.random import uniform
 from rankloop.kernels.sorting import greedy_order
@@ -24,13 +24,13 @@ from rankloop.kernels.vectors import dot
 from rankloop.rankers.linear import LinearRanker, WarmStart, check_weights, read_schedule, read_start
 
 
-@inlined
+@hot
 def words(d: int) -> int:
     """How many numbers of a key one direction in d dimensions takes."""
     return d + d % 2
 
 
-@inlined
+@hot
 def direction(key: Any, number: int, out: Any) -> None:
     """Write direction `number` of `key`: normal numbers in pairs (Box and Muller 1958), scaled to length 1."""
     d = len(out)

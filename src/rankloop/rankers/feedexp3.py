@@ -20,7 +20,7 @@ from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.elementary import exp, log, power
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, uniform
 from rankloop.measures import Measure
 
@@ -46,7 +46,7 @@ class FeedExp3State(NamedTuple):
     t: Ints
 
 
-@inlined
+@hot
 def _weigh(params: Any, state: Any, weights: Any) -> Any:
     n = len(weights)
     eta = params.eta * power(float(state.t[0] + 1), -2.0 / 3.0)

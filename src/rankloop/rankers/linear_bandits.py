@@ -20,7 +20,7 @@ from rankloop.compiled import CompiledRanker, RankerKernels, read_features, read
 from rankloop.feedback import Clicks, TopClicks
 from rankloop.kernels import sorting
 from rankloop.kernels.elementary import cos_turns, log
-from rankloop.kernels.jit import apart, hot, inlined, kernel
+from rankloop.kernels.jit import apart, hot, kernel
 from rankloop.kernels.random import uniform
 from rankloop.kernels.rows import score
 from rankloop.kernels.sorting import by_falling_score, greedy_order
@@ -78,7 +78,7 @@ def rank_request(
     return _rank(params, state, context, key, scratch, items)
 
 
-@inlined
+@hot
 def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items: Any) -> Any:
     index, mean, order, by_position, sort_scratch, theta, u, _ = scratch
     n, d = features.shape
@@ -107,7 +107,7 @@ def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items:
     return explored
 
 
-@inlined
+@hot
 def _draw(params: Any, state: Any, key: Any, theta: Any) -> None:
     # A draw from N(theta, width^2 M^-1): M^-1 is the covariance of S' z.
     d = len(theta)
@@ -135,7 +135,7 @@ def learn_request(
     _learn(params, state, context, scratch, items, clicks)
 
 
-@inlined
+@hot
 def _learn(params: Any, state: Any, features: Any, scratch: Any, items: Any, clicks: Any) -> None:
     for j in range(min(len(clicks), min(len(features), params.most))):
         if params.cascade:

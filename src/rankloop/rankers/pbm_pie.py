@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankloop.arguments import number, shares, whole
 from rankloop.base import Array, Floats, Ints
@@ -119,7 +119,7 @@ class PBMPIEScratch(NamedTuple):
     theta: Floats  # estimated attractions
     turned: Floats  # the same, from item t on
     order: Ints  # items by falling estimate
-    sorting: NDArray[np.uint64]
+    sorting: Ints
     others: Ints  # items that might belong to the list
     pair: OrderScratch
 

@@ -13,7 +13,7 @@ from rankloop.compiled import Limits, RankerKernels
 from rankloop.feedback import TopClicks
 from rankloop.kernels.descent import AdaptiveState, widen
 from rankloop.kernels.elementary import exp
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.plackett_luce import draw_list, suffix_sums, swap_odds, weights_length
 from rankloop.kernels.rows import score
 from rankloop.rankers.linear import (
@@ -112,7 +112,7 @@ def learn_adaptively(
     state.t[0] += 1
 
 
-@inlined
+@hot
 def gradient_in_scores(
     shown: Any, m: int, rest_shift: float, rest: float, clicks: Any, scratch: Any, step: Any
 ) -> bool:
@@ -219,12 +219,9 @@ class PDGD(LinearRanker):
             self.kernels = RankerKernels(rank, learn_adaptively)
             self.state = AdaptiveState(start.copy(), np.zeros(1, np.int64), np.zeros(d), np.zeros(d))
 
-    def rank(self, context: Any = None, *, rng: np.random.Generator) -> Ranking:
-        shown = super().rank(context, rng=rng)
-        # Nobody clicks on the others, so the kernel leaves them as they are; whoever asks gets them in order.
-        rest = np.sort(shown.items[self.params.n_positions :])
-        shown.items[self.params.n_positions :] = rest[np.argsort(-self.scores(context)[rest], kind="stable")]
-        return shown
+    def order_rest(self, items: Ints, scratch: tuple[Any, ...]) -> None:
+        rest = np.sort(items[self.params.n_positions :])
+        items[self.params.n_positions :] = rest[np.argsort(-scratch[0][rest], kind="stable")]
 
     def short_memo(self, memo: Memo) -> Memo:
         return memo[:2]

@@ -12,7 +12,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels import descent, sorting
 from rankloop.kernels.descent import RATE, ideal, project, widen_scales
 from rankloop.kernels.elementary import exp, log2, power
-from rankloop.kernels.jit import apart, hot, inlined
+from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.plackett_luce import draw_list, weights_length
 from rankloop.kernels.rows import combine, score
@@ -115,7 +115,7 @@ def pl_rank_3(
         slope[i] /= n_samples
 
 
-@inlined
+@hot
 def _suffixes(gains: Any, exps: Any, order: Any, m: int, rest: float, left: Any, reward: Any) -> None:
     # From each position on: the exponentials of what is not placed yet, and the discounted gains.
     left[m] = rest

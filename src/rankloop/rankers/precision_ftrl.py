@@ -19,7 +19,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels.elementary import log
 from rankloop.kernels.hybrid import entry
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.measures import Measure
 from rankloop.rankers.candidates import SumsByItem, with_newcomers
@@ -87,7 +87,7 @@ def solve(L_hat: Any, n: int, c: float, level: float, x: Any) -> float:
     return level
 
 
-@inlined
+@hot
 def weight(params: Any, t: int) -> Any:
     """The weight c of the regulariser in round t, counted from 1."""
     return np.sqrt(params.n * float(t) / params.k)
@@ -131,7 +131,7 @@ def rank(
     return least_in < most_out
 
 
-@inlined
+@hot
 def _shuffle_part(key: Any, first: int, start: int, stop: int, items: Any) -> None:
     for i in range(stop - 1, start, -1):
         j = start + below(key, first + i, i - start + 1)

@@ -22,7 +22,7 @@ from rankloop.compiled import CompiledRanker, RankerKernels
 from rankloop.feedback import TopK
 from rankloop.kernels import sorting
 from rankloop.kernels.elementary import power
-from rankloop.kernels.jit import apart, hot, inlined
+from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import below, shuffle, uniform
 from rankloop.kernels.sorting import by_falling_score
@@ -59,7 +59,7 @@ class Top1State(NamedTuple):
     n_open: Ints
 
 
-@inlined
+@hot
 def block_end(params: Any, epoch: int, block: int) -> Any:
     """How many rounds of the epoch have passed when `block`, counted from 0, ends: (block + 1) T // K (erratum A10)."""
     length, rest = divmod(params.horizons[epoch], params.blocks[epoch])
@@ -82,7 +82,7 @@ def rank(
     return explored
 
 
-@inlined
+@hot
 def _perturbed_leader(params: Any, state: Any, key: Any, scratch: Any, items: Any) -> None:
     scores, sort_scratch = scratch
     reach = params.reaches[state.epoch[0]]
@@ -99,7 +99,7 @@ def _explore(params: Any, state: Any, key: Any, scratch: Any, items: Any, memo: 
     memo[0][0] = 1.0 / max(state.left[0], state.n_open[0])
 
 
-@inlined
+@hot
 def _to_front(first: int, k: int, items: Any, moved: Any) -> None:
     # Items first .. first+k-1 move to the front; among themselves and among the rest the order stays.
     n_moved = 0

@@ -18,7 +18,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels import descent, sorting
 from rankloop.kernels.descent import softmax
 from rankloop.kernels.elementary import power
-from rankloop.kernels.jit import hot, inlined, kernel
+from rankloop.kernels.jit import hot, kernel
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
 from rankloop.kernels.rows import average, copy_row, narrow_combine, narrow_score, narrow_scratch
@@ -41,7 +41,7 @@ from rankloop.rankers.rtopkf_paper import (
 # random order.
 
 
-@inlined
+@hot
 def explore(
     key: Any, first: int, order: Any, n: int, kept: int, drawn: int, places: Any, marks: Any, items: Any
 ) -> None:
@@ -62,7 +62,7 @@ def explore(
         items[position] = order[places[position]]
 
 
-@inlined
+@hot
 def chance(n: int, kept: int, drawn: int, place: int, position: int) -> Any:
     """The probability that such a list has at `position` the item at `place` of the greedy order."""
     if place < kept or position < kept:
@@ -75,6 +75,8 @@ def chance(n: int, kept: int, drawn: int, place: int, position: int) -> Any:
     fewer = drawn + place - position
     if fewer < 0 or fewer > drawn or fewer > before or drawn - fewer > rest - 1 - before:
         return 0.0
+    if drawn == 1:  # as in most lists; the same number with one division
+        return (before if fewer == 1 else rest - 1.0 - before) * (1.0 / rest)
     found = 1.0
     for i in range(drawn):
         if i < fewer:
@@ -152,9 +154,10 @@ def rank(
     observed = min(params.n_observed, n)
     kept, drawn = _explored_positions(params, n, observed)
     listed = min(n, len(items))
+    # Both powers here, side by side with the scores: the processor need not wait for them.
+    gamma, alpha = _gamma(params, n, observed, t), power(t + 1.0, -1.0 / 3.0)
     narrow_score(context, state.w, narrow, scores)
     greedy_top(scores, n, listed, key, 1, order, sort_scratch)
-    gamma = _gamma(params, n, observed, t)
     explored = uniform(key, 0) < gamma
     if explored:
         if listed < n:  # an item from further below may come up
@@ -171,16 +174,15 @@ def rank(
     if params.surrogate == SQUARED or params.surrogate == KL:
         for i in range(n):
             scores[i] = _cut(params, scores[i])
-    guess_labels(params, state, scores, n, guesses)
     if params.surrogate == CENTRED:
         average(context, weights, narrow, mean)
         _centre(params, state, scores, n, guesses)
     else:
+        guess_labels(params, state, scores, n, guesses)
         keep_known_part(params, context, scores, weights, guesses, header[2], narrow, known)
     soft = 0.0
     if params.relative:
         soft = _stay_in_width(params, context, scores, weights, guesses, header[2], narrow, known, mean)
-    alpha = power(t + 1.0, -1.0 / 3.0)
     for place in range(observed):
         item = items[place]
         greedy = places[place] < observed
@@ -205,7 +207,7 @@ def rank(
     return explored
 
 
-@inlined
+@hot
 def _explored_positions(params: Any, n: int, observed: int) -> Any:
     # RankSVM needs every pair to have a chance, so it draws all revealed positions; a schedule means whole lists.
     if params.gamma > 0.0:
@@ -213,13 +215,13 @@ def _explored_positions(params: Any, n: int, observed: int) -> Any:
     return (0, observed) if params.surrogate == RANKSVM else (observed - 1, 1)
 
 
-@inlined
+@hot
 def drawn_share(n: int, kept: int, drawn: int, observed: int) -> Any:
     """The probability that exploration reveals an item that it does not keep."""
     return min(drawn, observed) / (n - kept)
 
 
-@inlined
+@hot
 def _gamma(params: Any, n: int, observed: int, t: int) -> Any:
     if params.gamma > 0.0:
         return min(1.0, scheduled(params.gamma, params.gamma_power, t))
@@ -228,7 +230,7 @@ def _gamma(params: Any, n: int, observed: int, t: int) -> Any:
     return min(MOST_EXPLORATION, GAMMA * power(n / (observed * (t + 1.0)), 1.0 / 3.0))
 
 
-@inlined
+@hot
 def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
     # By default SmoothDCG's softmax is as wide as the scores are: a part of their standard deviation, or all of it.
     if params.surrogate != SMOOTH_DCG:
@@ -240,7 +242,7 @@ def _epsilon(params: Any, scores: Any, n: int, t: int) -> Any:
     return epsilon if 0.0 < epsilon < np.inf else 1.0
 
 
-@inlined
+@hot
 def _moments(scores: Any, n: int) -> Any:
     mean, variance = 0.0, 0.0
     for i in range(n):
@@ -250,7 +252,7 @@ def _moments(scores: Any, n: int) -> Any:
     return mean, variance
 
 
-@inlined
+@hot
 def _stay_in_width(
     params: Any,
     context: Any,
@@ -281,7 +283,7 @@ def _stay_in_width(
     return soft
 
 
-@inlined
+@hot
 def _centre(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
     # The guess s_i - mean of s + usual label, at which the gradient is 0 without any label.
     average_score = 0.0
@@ -292,13 +294,13 @@ def _centre(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
         guesses[i] = _cut(params, scores[i] - average_score + usual)
 
 
-@inlined
+@hot
 def _cut(params: Any, s: float) -> Any:
     # Beyond, the loss goes on as its tangent: a feature never seen so large must not make a gradient of any size.
     return min(max(s, -params.max_grade), 2.0 * params.max_grade)
 
 
-@inlined
+@hot
 def _difference(x: float, mean: float) -> Any:
     difference = x - mean
     return difference if abs(difference) > NOISE * abs(mean) else 0.0
@@ -337,7 +339,7 @@ def learn(
     state.t[0] += 1
 
 
-@inlined
+@hot
 def _add_label(
     params: Any, gradient: Any, shown: Any, epsilon: float, label: float, row: Any, known: Any
 ) -> None:
@@ -357,7 +359,7 @@ def _add_label(
             gradient[j] += size * row[j]
 
 
-@inlined
+@hot
 def _add_pairs(
     gradient: Any, n: int, gamma: float, observed: int, shown: Any, rows: Any, answer: Any, units: Any
 ) -> None:

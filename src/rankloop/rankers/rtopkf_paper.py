@@ -19,7 +19,7 @@ from rankloop.compiled import RankerKernels
 from rankloop.kernels import sorting
 from rankloop.kernels.descent import project, softmax
 from rankloop.kernels.elementary import exp, power
-from rankloop.kernels.jit import hot, inlined
+from rankloop.kernels.jit import hot
 from rankloop.kernels.measures import exp2_gain
 from rankloop.kernels.random import draw, uniform
 from rankloop.kernels.rows import copy_row, narrow_combine, narrow_score, narrow_scratch
@@ -58,7 +58,7 @@ class TopKState(NamedTuple):
     labels: Floats  # the sum and the number of revealed labels
 
 
-@inlined
+@hot
 def scheduled(scale: float, exponent: float, t: int) -> Any:
     """The value after t rounds of scale * t**-exponent, counted from 1."""
     return scale * power(float(t + 1), -exponent) if exponent > 0.0 else scale
@@ -103,7 +103,7 @@ def rank(
     return explored
 
 
-@inlined
+@hot
 def guess_labels(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> None:
     """R_hat, which must not use the labels of this round."""
     if params.guess == SCORE:
@@ -115,7 +115,7 @@ def guess_labels(params: Any, state: Any, scores: Any, n: int, guesses: Any) -> 
             guesses[i] = mean if params.guess == MEAN else 0.0
 
 
-@inlined
+@hot
 def keep_known_part(
     params: Any,
     context: Any,
@@ -149,7 +149,7 @@ def keep_known_part(
         narrow_combine(context, weights, narrow, known[0])
 
 
-@inlined
+@hot
 def _exp(x: float) -> float:
     return float(exp(min(x, MAX_EXPONENT)))
 
@@ -193,7 +193,7 @@ def learn(
     state.t[0] += 1
 
 
-@inlined
+@hot
 def surprise(params: Any, s: float, guess: float, label: float) -> Any:
     """h_i(R_i) - h_i(R_hat_i), or h_i(R_i) alone where there is no guess."""
     if params.surrogate == SQUARED:
@@ -201,7 +201,7 @@ def surprise(params: Any, s: float, guess: float, label: float) -> Any:
     return _exp(s) - _exp(label) if params.guess == NO_GUESS else _exp(guess) - _exp(label)
 
 
-@inlined
+@hot
 def _descend_pairs(
     w: Any, step: float, n: int, gamma: float, observed: int, shown: Any, rows: Any, answer: Any, units: Any
 ) -> None:

@@ -23,7 +23,7 @@ from rankloop.arguments import share, whole
 from rankloop.base import Array, Floats, Ints, Memo, Ranking
 from rankloop.compiled import Limits, RankerKernels
 from rankloop.kernels.elementary import log
-from rankloop.kernels.jit import apart, hot, inlined
+from rankloop.kernels.jit import apart, hot
 from rankloop.kernels.random import below, word
 from rankloop.ranges import Between, Range
 from rankloop.rankers.click_ranker import ClickRanker
@@ -53,25 +53,25 @@ class TopRankState(NamedTuple):
     due: Ints  # clicks on each item from which on one of its pairs may reach its bound
 
 
-@inlined
+@hot
 def wins(clicks: Any, pairs: Any, block: Any, i: int, k: int) -> Any:
     """Clicks on i and not on k while they shared a block; S_ik is wins_ik - wins_ki, N_ik is wins_ik + wins_ki."""
     return clicks[i] - pairs[i, k] if block[i] == block[k] else np.int64(pairs[i, k])
 
 
-@inlined
+@hot
 def is_worse(worse: Any, i: int, k: int) -> Any:
     """Whether i is known to be worse than k."""
     return (worse[i, k // _WORD] >> np.uint64(k % _WORD)) & np.uint64(1) == np.uint64(1)
 
 
-@inlined
+@hot
 def _mark_worse(state: Any, i: int, k: int) -> None:
     state.worse[i, k // _WORD] |= np.uint64(1) << np.uint64(k % _WORD)
     state.fingerprint[0] ^= _share(len(state.block), i, k)
 
 
-@inlined
+@hot
 def _share(n: int, i: int, k: int) -> Any:
     # Of a pair in the fingerprint of G.
     return np.int64(word(np.uint64(0), i * n + k))
@@ -116,7 +116,7 @@ def rank(
     return explored
 
 
-@inlined
+@hot
 def _item_at(place: int, n_moved: int, order: Any, slots: Any, places: Any, held: Any) -> Any:
     # `slots` may hold anything, from other lists too: an entry counts if the place it leads to says so.
     slot = slots[place]
@@ -173,18 +173,18 @@ def _compare(log_c_delta: float, state: Any, i: int) -> bool:
     return found
 
 
-@inlined
+@hot
 def _missing(log_c_delta: float, won: Any, lost: Any) -> Any:
     # S^2 / (2 N) = log_c_delta, which is below the bound, solved for how much more must be won.
     return lost + log_c_delta + np.sqrt(log_c_delta * (log_c_delta + 4.0 * lost)) - won
 
 
-@inlined
+@hot
 def _due(clicks: Any, missing: float) -> Any:
     return clicks + np.int64(min(max(1.0, np.ceil(missing - _ROUNDING)), 1e15))
 
 
-@inlined
+@hot
 def reached(log_c_delta: float, won: Any, lost: Any) -> Any:
     """S >= sqrt(2 N log((c / delta) sqrt N)); the logarithm of N only where the rest of it is passed."""
     S, N = float(won - lost), float(won + lost)
@@ -244,7 +244,7 @@ def regroup(log_c_delta: float, state: Any, before: Any, left: Any) -> None:
                 _expect(log_c_delta, state, k, i)
 
 
-@inlined
+@hot
 def _expect(log_c_delta: float, state: Any, i: int, k: int) -> None:
     # That i, which has met k, may reach the bound.
     won, lost = state.clicks[i] - state.pairs[i, k], state.clicks[k] - state.pairs[k, i]

@@ -34,6 +34,7 @@ class Limits(msgspec.Struct, frozen=True):
     body_bytes: int = 8_000_000
     webhook_bytes: int = 100_000  # whoever made up a signature may send so much: it is checked at the end
     items: int = 10_000
+    documents: int = 1_000  # to rerank in one request
     features: int = 4_096
     ranker_bytes: int = 256_000_000  # memory of one ranker
     batch: int = 1_000  # feedback in one request

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from rankloop.serving.verdict_answers import ComparisonAnswer, Interval, TrialAnswer
+
 _NAME = r"^[^\x00-\x1f\x7f]+$"
 RankerName = Annotated[
     str,
@@ -17,6 +19,7 @@ ItemName = Annotated[str, Meta(pattern=_NAME, min_length=1, max_length=256)]
 # known items, or are checked together.
 ListedName = Annotated[str, Meta(extra_json_schema={"pattern": _NAME, "minLength": 1, "maxLength": 256})]
 EventId = Annotated[str, Meta(pattern=_NAME, min_length=1, max_length=128)]
+Query = Annotated[str, Meta(max_length=1024)] | Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 # Words of answers: a later service may have more of them, which is no reason to fail.
 Status = Annotated[
@@ -90,6 +93,9 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     n_positions: how many items to show at most. pinned: items that must stand at a position, counted from 0.
     baseline: the application's own order, which is shown instead to a share of requests: see `promote`.
     subject: whose context it is: it is encrypted with a key of this subject, and erased with `rankloop erase`.
+    rankings: for a comparison, the order of each ranking by name; rankers of the service are asked for theirs.
+    unit: for a comparison, the session or user that the list is for, whose lists depend on each other.
+    query: what was searched for, for rankers that remember queries. The log has a hash of it only.
     """
 
     decision_id: EventId | None = None
@@ -102,6 +108,9 @@ class RankRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     baseline: list[ListedName] | None = None
     shared: Annotated[list[float], Meta(min_length=1)] | None = None
     subject: EventId | None = None
+    rankings: dict[str, list[ItemName]] | None = None
+    unit: EventId | None = None
+    query: Query | None = None
 
 
 class RankAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -167,6 +176,26 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
     learnt: bool = False
 
 
+class UbiOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename={"event_id": "_id"}):
+    """What became of a document of UBI, with the ID of its event or search, and where it was refused, why.
+
+    status: 201 for what is in the log, 202 for what waits for its list, 200 for what changed nothing; else an error.
+    result: "created", "parked", "duplicate", "late", "unknown", "conflict", "noop" or "error".
+    """
+
+    event_id: str
+    status: int
+    result: str
+    error: dict[str, str] | None = None
+
+
+class UbiAnswer(msgspec.Struct, frozen=True):
+    """What became of the documents of UBI in a request, each under its action, in their order. errors: any refused."""
+
+    errors: bool
+    items: list[dict[str, UbiOutcome]]
+
+
 class ActivateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The list was shown."""
 
@@ -190,75 +219,20 @@ class ItemsRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PromoteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Let the ranker's lists be shown to a share of the requests with a baseline that are not held out."""
+    """Let the ranker's lists be shown to a share of the requests with a baseline that are not held out.
+
+    ranking: of a comparison instead, the one whose order every request gets from now on.
+    """
 
     share: Annotated[float, Meta(ge=0.0, le=1.0)] = 1.0
     event_id: EventId | None = None
+    ranking: str | None = None
 
 
-class Interval(msgspec.Struct, frozen=True):
-    """A mean, bounds that hold at all times with 95% probability, and the number of lists behind it.
+class StopRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """End a comparison: every request gets the order of its first ranking from now on."""
 
-    Parameters
-    ----------
-    mean, low, high : float
-        The mean, and the ends of the interval.
-    rounds : int
-        How many lists it was computed from.
-    """
-
-    mean: float
-    low: float
-    high: float
-    rounds: int
-
-
-class Lift(msgspec.Struct, frozen=True):
-    """How much better the ranker's lists are than the baseline, with bounds that hold at all times, 95%.
-
-    Parameters
-    ----------
-    mean, low, high : float
-        The ranker's mean reward less the baseline's at the same time, and the bounds.
-    """
-
-    mean: float
-    low: float
-    high: float
-
-
-class TrialAnswer(msgspec.Struct, frozen=True):
-    """How the ranker's lists compare with the baseline.
-
-    Parameters
-    ----------
-    live, holdout : float
-        The shares of requests with a baseline that get the ranker's list, and that always get the baseline.
-    ranker_lists : int
-        Lists of the ranker with feedback.
-    ranker_mean : float or None
-        Their mean reward.
-    baseline_lists : int
-        Baseline lists with feedback.
-    baseline_mean : float or None
-        Their mean reward.
-    lift : Lift or None
-        How much better the ranker's lists are than the baseline at the same time. The two means are of different times
-        where the ranker's share has changed.
-    agreed, at_least : float or None
-        The share of positions of baseline lists where the ranker would have shown the same item, and the mean reward
-        of baseline lists at these positions alone.
-    """
-
-    live: float
-    holdout: float
-    ranker_lists: int
-    ranker_mean: float | None
-    baseline_lists: int
-    baseline_mean: float | None
-    lift: Lift | None
-    agreed: float | None
-    at_least: float | None
+    event_id: EventId | None = None
 
 
 class FreezeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -376,6 +350,8 @@ class RankerAnswer(msgspec.Struct, frozen=True):
         Names of the features, where there are any.
     not_estimated : dict of str to str, optional
         Why the other measures are not estimated, in a sentence each.
+    comparison : ComparisonAnswer or None, optional
+        Of a comparison of rankings, its verdict.
     """
 
     name: str
@@ -407,6 +383,7 @@ class RankerAnswer(msgspec.Struct, frozen=True):
     stored_features: int = 0
     feature_names: list[str] = []
     not_estimated: dict[str, str] = {}
+    comparison: ComparisonAnswer | None = None
 
 
 class ArchivedAnswer(msgspec.Struct, frozen=True):
@@ -792,7 +769,8 @@ class ErrorBody(msgspec.Struct, frozen=True):
     field: str | None = None
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
-    """The form of all errors."""
+class ErrorAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The form of all errors. message: the same once more, where other services have it."""
 
     error: ErrorBody
+    message: str = ""

@@ -16,7 +16,7 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -36,6 +36,7 @@ _LOCAL_HOSTS = {b"localhost", b"127.0.0.1", b"[::1]"}
 _STATE = "needs-keys"  # the row that says whether keys are needed: no key, its ID has a form that no key has
 _NEEDED, _OPEN = "needed", "open"
 _OWN_PAGES = (b"same-origin", b"none")
+KEY_IN_ADDRESS = b"rankloop-key-in-address"  # a header that says where the key stood
 _GUESSES_PER_SECOND = 20.0  # wrong keys from one address
 _MOST_CALLERS = 10_000  # whose rates are remembered
 
@@ -303,10 +304,21 @@ class Rate:
 
 
 class Guard:
-    """Checks every request: by key, and where no keys are needed, by where it comes from and is sent to."""
+    """Checks every request: by key, and where no keys are needed, by where it comes from and is sent to.
 
-    def __init__(self, access: Access, *, host: str, requests_per_second: float = 5_000.0) -> None:
+    origins: of the pages of others that may use the service, such as ``https://shop.example``.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        host: str,
+        requests_per_second: float = 5_000.0,
+        origins: Collection[str] = (),
+    ) -> None:
         self._access = access
+        self.origins = frozenset(one.encode() for one in checked_origins(origins))
         self._local = is_local(host)
         self._hosts = _LOCAL_HOSTS | {host.encode(), f"[{host}]".encode()}
         self._known: set[bytes] = set()  # Host headers that were accepted, with their ports
@@ -328,8 +340,20 @@ class Guard:
         except Unauthorized:
             self._guesses.take(peer or "")
             raise
+        if KEY_IN_ADDRESS in headers:
+            self._check_address(headers, permitted)
         self._rate.take(permitted.payer, permitted.rate)
         return permitted
+
+    def _check_address(self, headers: dict[bytes, bytes], permitted: Permission) -> None:
+        """A key in an address is read by many: it may report events only, and where origins are named, from those."""
+        if permitted.role != "events":
+            raise Forbidden(
+                f"a key in an address may report events only, this one has the role {permitted.role}"
+            )
+        origin = headers.get(b"origin")
+        if self.origins and origin is not None and origin not in self.origins:
+            raise Forbidden("this service takes events from the pages of named origins only: --allow-origin")
 
     def charge(self, caller: Permission, n: int) -> None:
         """Count `n` more requests of a caller whom `check` has let in: what one request asks for many times."""
@@ -360,11 +384,27 @@ class Guard:
                 raise Forbidden("without keys this service is reached under its own address only")
             if len(self._known) < 100:
                 self._known.add(host)
+        origin = headers.get(b"origin")
+        if origin in self.origins:
+            return
         if headers.get(b"sec-fetch-site", b"none") not in _OWN_PAGES:
             raise Forbidden("without keys this service refuses requests from other sites")
-        origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != host:
             raise Forbidden("without keys this service refuses requests from the pages of others")
+
+
+def checked_origins(origins: Collection[str]) -> Collection[str]:
+    """The same; ValueError where one is not as browsers write it.
+
+    >>> checked_origins(["https://shop.example", "http://localhost:3000"])
+    ['https://shop.example', 'http://localhost:3000']
+    """
+    for one in origins:
+        if not re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+)(:\d{1,5})?", one):
+            raise ValueError(
+                f"origin must be as browsers write it, such as https://shop.example, got {one!r}"
+            )
+    return origins
 
 
 def _authorization(headers: dict[bytes, bytes]) -> str:

@@ -16,44 +16,13 @@ sum, that is a lower bound of the mean of the E_t x_t so far: whatever changes m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-ERROR = 0.05
-_LAMBDAS = np.exp2(-np.arange(1.0, 31.0))
+from rankloop.feedback.anytime import ERROR, reach
+
+__all__ = ["ERROR", "Bounds", "Watched", "reach"]
 _LEAST = -10  # scales below 2^-10 count as that
-
-
-def reach(spread: Mapping[int, Floats | float], error: float) -> Floats:
-    """How far a sum may be above that of its means; spread: sums of squares by the power of two that is their scale.
-
-    >>> round(float(reach({0: 1250.0}, 0.025)))  # 5,000 coins; 110 would do for one look at a time known beforehand
-    138
-    """
-    fits = np.ones(len(_LAMBDAS), np.bool_)
-    cost: Floats | float = 0.0
-    for scale, squares in spread.items():
-        x = _LAMBDAS * 2.0**scale
-        fits &= x < 1.0
-        x = np.minimum(x, 0.5)
-        cost = cost + np.multiply.outer((-np.log1p(-x) - x) / 4.0**scale, squares)
-    if not spread or not fits.any():
-        return np.array(math.inf)
-    cost = np.asarray(cost)[fits]
-    lambdas = _LAMBDAS[fits].reshape(-1, *[1] * (cost.ndim - 1))
-    wanted = math.log(len(_LAMBDAS) / error)
-    found: Floats = ((wanted + cost) / lambdas).min(axis=0)
-    for _ in range(3):  # Newton's steps on a convex function, from above: each is a bound, too
-        terms = lambdas * found - cost
-        most = terms.max(axis=0)
-        shares = np.exp(terms - most)
-        total = shares.sum(axis=0)
-        found = found - (most + np.log(total) - wanted) * total / (shares * lambdas).sum(axis=0)
-    return found
 
 
 class _Side(msgspec.Struct, array_like=True):

@@ -19,6 +19,7 @@ from rankloop.serving.group_commit import GroupCommit, Written
 from rankloop.serving.housekeeping import Housekeeping
 from rankloop.serving.loaded_rankers import LoadedRankers
 from rankloop.serving.log import records, snapshots
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.digests import digest_of
 from rankloop.serving.log.fold import Fold
@@ -31,6 +32,7 @@ from rankloop.serving.registry import config_hash, stamped
 from rankloop.serving.served_ranker import ServedRanker, check_digest
 from rankloop.serving.stores import contract
 from rankloop.serving.stores.contract import Store
+from rankloop.serving.verdicts import asked_digest, check_compared, with_orders
 
 _log = logging.getLogger("rankloop.serving")
 _LOGGED_TOGETHER = 500  # lists that were shown while the store was away
@@ -67,11 +69,12 @@ class Engine:
         self.degraded = DegradedLists(self.limits.degraded)
         self.sealing = Sealing(store, now=self.now, limits=self.limits)
         self.ready = False
+        self.extractor: Callable[[str, str, list[Any]], Any] | None = None  # see `rankloop.serving.rerank`
         self.commit = GroupCommit(
             self.append, most_waiting=self.limits.waiting, seconds=self.limits.store_seconds
         )
         self.changed = asyncio.Event()  # something was folded: for those who watch
-        self._draws = Draws()
+        self.draws = Draws()
         self._writing = asyncio.Lock()
         self._creating = asyncio.Lock()
         self.opened = False
@@ -369,10 +372,7 @@ class Engine:
         raise admission.Unavailable(f"ranker {name!r} is being changed: try again")
 
     async def _rank(self, served: ServedRanker, request: api.RankRequest, decision_id: str) -> api.RankAnswer:
-        try:
-            entry, decision = served.draw(request, decision_id, draws=self._draws, limits=self.limits)
-        except ValueError as error:
-            raise admission.RequestError(str(error)) from None
+        entry, decision = await self._drawn(served, request, decision_id)
         if served.read_only:
             return _rank_answer(served, decision, decision_id, degraded=True)
         may_degrade = served.fold.config.policy.degraded is True
@@ -388,6 +388,21 @@ class Engine:
         if not written.new:
             decision = records.read_decision(written.row.body)
         return _rank_answer(served, decision, written.row.event_id, duplicate=not written.new)
+
+    async def _drawn(
+        self, served: ServedRanker, request: api.RankRequest, decision_id: str
+    ) -> tuple[Entry, Decision]:
+        comparison, digest = comparison_of(served.fold), None
+        if comparison is None:
+            check_compared(served.fold, request)
+        elif comparison.named:
+            digest = asked_digest(request)
+            request = await with_orders(self, comparison, request, decision_id)
+        try:
+            entry, decision = served.draw(request, decision_id, draws=self.draws, limits=self.limits)
+        except ValueError as error:
+            raise admission.RequestError(str(error)) from None
+        return entry if digest is None else msgspec.structs.replace(entry, digest=digest), decision
 
     async def rank_many(self, name: str, requests: list[api.RankRequest]) -> list[api.RankOutcome]:
         """A list for each request, in order; what is wrong with one of them is told in its place.
@@ -476,8 +491,32 @@ class Engine:
         return await self._change(name, "freeze", request.event_id, records.encode(Freeze(request.frozen)))
 
     async def promote(self, name: str, request: api.PromoteRequest) -> api.EventAnswer:
-        await self.find_to_write(name)
-        return await self._change(name, "promote", request.event_id, records.encode(Promote(request.share)))
+        comparison = comparison_of((await self.find_to_write(name)).fold)
+        names = [] if comparison is None else comparison.rankings
+        if request.ranking is None and comparison is None:
+            body = Promote(request.share)
+        elif request.ranking in names and request.share == 1.0:
+            body = Promote(1.0, request.ranking)
+        else:
+            wanted = (
+                f"one of {', '.join(names)}, for all requests" if names else "left out: this is no comparison"
+            )
+            raise admission.RequestError(
+                f"ranking must be {wanted}, got {request.ranking!r}", field="ranking"
+            )
+        return await self._change(name, "promote", request.event_id, records.encode(body))
+
+    async def stop(self, name: str, request: api.StopRequest) -> api.EventAnswer:
+        """End a comparison: from here on requests get the order of its first ranking."""
+        comparison = comparison_of((await self.find_to_write(name)).fold)
+        if comparison is None:
+            raise admission.RequestError(f"{name!r} is no comparison", field="name")
+        event_id = request.event_id or new_id()
+        if comparison.shown is not None and await self.store.find(name, "promote", event_id) is None:
+            raise admission.Conflict(f"{name!r} was stopped already, and shows {comparison.shown!r}")
+        return await self._change(
+            name, "promote", event_id, records.encode(Promote(0.0, comparison.rankings[0]))
+        )
 
     async def reset(self, name: str, request: api.ResetRequest) -> api.EventAnswer:
         """Begin anew; the log, and with it all history, stays."""

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from rankloop import measures
 from rankloop.base import Ranker, Ranking
-from rankloop.serving.api import Interval
 from rankloop.serving.confidence import ERROR, Watched, reach
 from rankloop.serving.log.records import Decision, Packed, pack, unpack
+from rankloop.serving.verdict_answers import Interval
 
 Floats = NDArray[np.float64]
 _MOST_ITEMS = 2_000  # beyond, regret against a fixed order is not kept

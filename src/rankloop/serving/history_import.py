@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankloop import base
 from rankloop.base import Ranker
+from rankloop.features import key_of
 from rankloop.serving.admission import (
     Conflict,
     Limits,
@@ -25,7 +26,7 @@ from rankloop.serving.admission import (
     checked_feedback,
     refuse,
 )
-from rankloop.serving.api import ImportAnswer, ItemName
+from rankloop.serving.api import ImportAnswer, ItemName, Query
 from rankloop.serving.log import records
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.digests import check_row, digest_of
@@ -47,6 +48,7 @@ class ShownList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fals
     """A list that was shown elsewhere, best position first, and what came back on each position.
 
     propensities: the probability with which each item was shown where it was. features: a row for each item.
+    query: what was searched for, for rankers that remember queries.
     """
 
     items: list[ItemName]
@@ -54,6 +56,7 @@ class ShownList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fals
     relevance: list[float] | None = None
     propensities: list[float] | None = None
     features: list[list[float]] | None = None
+    query: Query | None = None
 
 
 class SavedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,8 +142,11 @@ def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
             )
         if chances is not None:
             chances[i, :n] = one.propensities
-        if features is not None:
+        if features is not None and one.features is not None:
             features[i, :n] = one.features
+    queries = None
+    if fold.ranker.takes_queries:
+        queries = records.pack(np.array([key_of(one.query or "") for one in request.lists], "<i8"))
     body = Import(
         history=request.history or "",
         part=request.part,
@@ -152,10 +158,11 @@ def _body_of(fold: Fold, request: ImportRequest, limits: Limits) -> Import:
         values=records.pack(values),
         propensities=None if chances is None else records.pack(chances),
         features=None if features is None else records.pack(features),
+        queries=queries,
     )
     if request.history is not None:
         return body
-    arrays = (body.lists, body.values, body.propensities, body.features)
+    arrays = (body.lists, body.values, body.propensities, body.features, body.queries)
     packed = [one.data for one in arrays if one is not None]
     return msgspec.structs.replace(body, history=digest_of(kind, "\n".join(names), *packed).hex())
 
@@ -178,6 +185,8 @@ def _check_list(fold: Fold, one: ShownList, i: int) -> None:
                 field=field,
             )
     _check_features(fold, one, f"lists[{i}].features")
+    if fold.ranker.takes_queries and one.query is None:
+        raise RequestError(f"{fold.config.algorithm} needs the query", field=f"lists[{i}].query")
 
 
 def _check_features(fold: Fold, one: ShownList, field: str) -> None:
@@ -186,7 +195,7 @@ def _check_features(fold: Fold, one: ShownList, field: str) -> None:
             raise RequestError(f"{fold.config.algorithm} takes no features", field=field)
         return
     d = fold.ranker.n_features
-    rows = one.features or []
+    rows = one.features or ([] if d else [[]] * len(one.items))
     if len(rows) != len(one.items) or any(len(row) != d for row in rows):
         raise RequestError(f"features must be {len(one.items)} rows of {d} numbers", field=field)
     with np.errstate(over="ignore"):
@@ -358,6 +367,7 @@ class LoggedList(NamedTuple):
     values: NDArray[np.float64]
     propensities: NDArray[np.float64] | None
     features: NDArray[np.float32] | None
+    query: int | None
 
 
 def part_id(history: str, part: int) -> str:
@@ -372,12 +382,14 @@ def lists_of(body: Import) -> Iterator[LoggedList]:
     places, values = records.unpack(body.lists).astype(np.int64), records.unpack(body.values).astype(float)
     chances = None if body.propensities is None else records.unpack(body.propensities)
     features = None if body.features is None else records.unpack(body.features)
+    queries = None if body.queries is None else records.unpack(body.queries)
     for i, length in enumerate((places >= 0).sum(axis=1).tolist()):
         yield LoggedList(
             places[i, :length],
             values[i, :length],
             None if chances is None else chances[i, :length],
             None if features is None else features[i, :length],
+            None if queries is None else int(queries[i]),
         )
 
 
@@ -397,7 +409,7 @@ class Learning:
         if self._fold.has_items:
             here = np.where(here >= 0, self._fold.places(here), -1)
         for one in lists_of(body):
-            reason = self.learn(one, here)
+            reason = self.learn(one, here, body.names)
             if reason:
                 self.left_out[reason] += 1
             else:
@@ -405,12 +417,13 @@ class Learning:
                 if until_learnt:
                     return
 
-    def learn(self, one: LoggedList, here: NDArray[np.int64]) -> str:
+    def learn(self, one: LoggedList, here: NDArray[np.int64], names: list[str]) -> str:
         """Learn from one list, where `here` are the ranker's numbers of the items; otherwise the reason why not."""
         ranker = self.ranker
         n = ranker.n_positions
         if n is None:
-            items, features = np.arange(len(one.places)), one.features
+            items = np.arange(len(one.places))
+            features = ranker.as_request(one.features, one.query, [names[i] for i in one.places.tolist()])
         else:
             items, features = here[one.places][:n], None
             if len(items) < n:

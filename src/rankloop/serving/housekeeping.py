@@ -17,6 +17,7 @@ from rankloop.serving.retention import Trimming
 from rankloop.serving.series import Bucket
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Fenced, Left, Missing, OpenList, StoreError
+from rankloop.serving.ubi import join_due
 
 if TYPE_CHECKING:
     from rankloop.serving.engine import Engine
@@ -236,7 +237,7 @@ class Housekeeping:
             next_at = self._deadlines.get(name)
             if next_at is None:
                 self._deadlines[name] = self.engine.now()
-            elif served.fold.gathering:
+            elif served.fold.gathering or served.fold.waiting.of:
                 self._wake(served, next_at, log_now=served.fold.at)
             if served.fold.applied - served.snapshot_seq >= self.snapshot_every:
                 try:
@@ -283,6 +284,7 @@ class Housekeeping:
     async def expire(self, served: ServedRanker) -> int:
         """Write `expire` for lists whose deadline has passed without an answer; how many. A long log takes turns."""
         engine, fold, written = self.engine, served.fold, 0
+        await join_due(engine, served)
         written += await self._learn_gathered(served)
         for _ in range(_PAGES_A_TICK):
             await asyncio.sleep(0)
@@ -310,7 +312,7 @@ class Housekeeping:
                 self._wake(served, engine.now() + found.next_at + allowed + 1 - now, log_now=now)
                 return written
             if reached:
-                if fold.gathering:
+                if fold.gathering or fold.waiting.of:
                     self._wake(served, engine.now() + _DAY, log_now=now)
                 return written
         self._deadlines[served.name] = engine.now()
@@ -335,7 +337,9 @@ class Housekeeping:
 
     def _wake(self, served: ServedRanker, at: int, *, log_now: int) -> None:
         """Look after it again at this time, or before, when clicks have been gathered long enough."""
-        closes_at = min(served.fold.gathering.values(), default=None)
+        fold = served.fold
+        joins_at = [at for at, _ in fold.waiting.due(fold.config.policy)[:1]]
+        closes_at = min([*fold.gathering.values(), *joins_at], default=None)
         if closes_at is not None:
             at = min(at, self.engine.now() + max(0, closes_at - log_now))
         self._deadlines[served.name] = at

@@ -159,12 +159,13 @@ def item_table(served: ServedRanker, *, search: str, sort: str, limit: int) -> I
 
 def _order(fold: Fold) -> list[str]:
     """The order that the ranker holds best now, of items whose features are all stored."""
-    catalogue = fold.stored
-    if fold.has_items or catalogue.n_columns != fold.ranker.n_features or not catalogue.present:
+    catalogue, ranker = fold.stored, fold.ranker
+    one_for_all = not (fold.has_items or ranker.takes_queries) and catalogue.n_columns == ranker.n_features
+    if not one_for_all or not catalogue.present:
         return fold.current()
     rows = catalogue.vectors(np.array(list(catalogue.present.values())))
     names = list(catalogue.present)
-    return [names[i] for i in fold.ranker.current(rows).tolist()]
+    return [names[i] for i in ranker.current(rows).tolist()]
 
 
 def _row(served: ServedRanker, name: str, number: int, place: int) -> ItemRow:

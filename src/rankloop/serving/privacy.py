@@ -80,10 +80,10 @@ class Sealing:
         self._keys: OrderedDict[str, tuple[SubjectKey, int]] = OrderedDict()
 
     async def sealed(self, ranker: str, request: RankRequest, decision_id: str) -> RankRequest:
-        for field in ("features", "shared"):
+        for field in ("features", "shared", "query"):
             if getattr(request, field) is not None:
                 raise RequestError(
-                    f"{field} of a request are learnt from, and cannot be erased: leave them out, or leave out subject",
+                    f"{field} is learnt from, and cannot be erased: leave it out, or leave out subject",
                     field=field,
                 )
         context = None

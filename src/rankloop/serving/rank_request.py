@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.features import key_of
 from rankloop.kernels.call_checks import within
 from rankloop.serving.admission import Limits, RequestError, TooLarge, check_value
 from rankloop.serving.api import Matrix, RankRequest
@@ -37,6 +38,7 @@ class ReadRequest(NamedTuple):
     digest: equal for requests that ask the same. baseline: the application's own items for the free positions.
     stored: how the log refers to features that are stored; it then has the names as well.
     reach: the next ones of its list, as many as may come up where displacements are bounded.
+    query: the key of what was searched for.
     """
 
     names: list[str] | None
@@ -46,6 +48,7 @@ class ReadRequest(NamedTuple):
     baseline: NDArray[np.int64] | None = None
     stored: records.ByReference | None = None
     reach: NDArray[np.int64] | None = None
+    query: int | None = None
 
 
 _EVERYTHING = ReadRequest(None, None, None, b"\0")  # of a plain request; the digest as `_digest` has it
@@ -62,12 +65,22 @@ def read_request(fold: Fold, request: RankRequest, limits: Limits) -> ReadReques
         )
     if fold.has_items and _is_plain(request):
         return _EVERYTHING
-    asked = _read(fold, request, limits)
+    if request.query is None and fold.ranker.takes_queries:
+        raise RequestError(f"{fold.config.algorithm} needs the query, or what stands for it", field="query")
+    query = None if request.query is None else key_of(request.query)
+    asked = _read(fold, request, limits)._replace(query=query)
     way = way_of(fold.ranker, has_items=fold.has_items, whole=asked.free is None)
     if bound and way == "top" and asked.baseline is not None and len(asked.baseline) > bound + 1:
         top = _read(fold, _top_only(fold, request, asked, bound), limits)
-        return top._replace(digest=asked.digest)
+        return top._replace(digest=asked.digest, query=query)
     return asked
+
+
+def for_ranker(fold: Fold, asked: ReadRequest) -> Any:
+    """What the ranker's `rank` takes: rows of features, with the names of query and items where it remembers them."""
+    if not fold.ranker.takes_queries or asked.features is None:
+        return asked.features
+    return fold.ranker.as_request(asked.features, asked.query, _names(fold, asked)[: len(asked.features)])
 
 
 def check_context(context: Any, limits: Limits) -> None:
@@ -125,6 +138,7 @@ def _is_plain(request: RankRequest) -> bool:
         and request.n_positions is None
         and request.baseline is None
         and request.shared is None
+        and request.query is None
         and not request.exclude
         and not request.pinned
     )
@@ -165,7 +179,7 @@ def _free_items(fold: Fold, request: RankRequest) -> Free | None:
     for field, named in (("items", names), ("pinned", request.pinned.values())):
         for name in named:
             if name not in known:
-                raise RequestError(f"{name!r} is not an item of this ranker", field=field)
+                raise RequestError(f"{name!r:.300} is not an item of this ranker", field=field)
     gone = {*request.exclude, *request.pinned.values()}
     among = np.array([fold.number[name] for name in names if name not in gone], np.int64)
     most = fold.ranker.n_positions or len(own)
@@ -286,6 +300,8 @@ def _digest(request: RankRequest, features: records.Packed | None) -> bytes:
         parts += ["baseline", request.baseline]
     if request.shared is not None:
         parts += ["shared", request.shared]
+    if request.query is not None:
+        parts += ["query", request.query]
     if parts == [None, None, None]:
         return b"\0"
     return hashlib.blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).digest()
@@ -357,6 +373,10 @@ def request_rows(fold: Fold, request: RankRequest, limits: Limits) -> CandidateR
     """The candidates of a request to a ranker with features."""
     n_features = fold.ranker.n_features
     given = None if request.features is None else read_matrix(request.features, limits)
+    if n_features == 0 and given is None:
+        if request.items is None:
+            raise RequestError(f"{fold.config.algorithm} needs the names of the documents", field="items")
+        given = np.empty((len(request.items), 0), np.float32)
     if given is not None and given.shape[1] == n_features and request.shared is None:
         names = [str(i) for i in range(len(given))] if request.items is None else request.items
         _check_length(given, names)
@@ -381,12 +401,17 @@ def _check_names(names: list[str]) -> None:
     if lengths and min(lengths) >= 1 and max(lengths) <= _NAME_LENGTH and not _CONTROL.search("".join(names)):
         return
     for i, name in enumerate(names):
-        if not 1 <= len(name) <= _NAME_LENGTH or _CONTROL.search(name):
+        if not is_name(name):
             raise RequestError(
                 f"items must be names of 1 to {_NAME_LENGTH} characters, none of them a control character, "
                 f"got {name!r:.300}",
                 field=f"items[{i}]",
             )
+
+
+def is_name(text: str) -> bool:
+    """Whether an item may be called so."""
+    return 1 <= len(text) <= _NAME_LENGTH and not _CONTROL.search(text)
 
 
 def _check_length(given: Floats, names: list[str]) -> None:
@@ -426,7 +451,7 @@ def known_numbers(catalogue: StoredFeatures, names: list[str], *, field: str) ->
     """The numbers of items with stored features; RequestError where one has none."""
     numbers = catalogue.numbers(names)
     if None in numbers:
-        raise RequestError(f"{names[numbers.index(None)]!r} has no stored features", field=field)
+        raise RequestError(f"{names[numbers.index(None)]!r:.300} has no stored features", field=field)
     return cast("list[int]", numbers)
 
 

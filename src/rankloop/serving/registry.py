@@ -20,6 +20,7 @@ from rankloop.base import Ranker
 from rankloop.kernels import elementary
 from rankloop.rankers import registry
 from rankloop.rankers.candidates import fitting
+from rankloop.serving.log.comparison import Comparison
 from rankloop.serving.log.records import DEFAULTS, Config, without_items
 
 _allowed: dict[str, type[Ranker]] = {}
@@ -47,7 +48,7 @@ def served() -> dict[str, type[Ranker]]:
             found[name] = _servable(name, registry.find(name))
         except ValueError:  # one that another package registers may be broken; `find` says how
             continue
-    return found | _allowed
+    return found | {"Comparison": Comparison} | _allowed
 
 
 def find(algorithm: str) -> type[Ranker]:
@@ -97,7 +98,7 @@ def build(config: Config, *, n_items: int) -> Ranker:
         given |= {"n_items": n_items, **fitting(given, n_items)}
     else:
         given.setdefault("n_features", None)
-        if given["n_features"] is None:
+        if given["n_features"] is None and known["n_features"].default is inspect.Parameter.empty:
             raise ValueError(f"{config.algorithm} needs the parameter n_features")
     try:
         return kind(**given)
@@ -189,7 +190,8 @@ def _probe(kind: type, packed: bytes) -> str:
     for _ in range(_ROUNDS):
         context = None
         if not has_items(config.algorithm):
-            context = rng.random((_ITEMS, ranker.n_features or 1)).astype(np.float32)
+            rows = rng.random((_ITEMS, ranker.n_features or 1)).astype(np.float32)
+            context = ranker.as_request(rows, 1, range(_ITEMS))
         shown = ranker.rank(context, rng=rng)
         digest.update(shown.items.astype("<i8").tobytes())
         heard = rng.integers(0, 2, ranker.feedback.length(len(shown.items)))

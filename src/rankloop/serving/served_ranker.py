@@ -15,6 +15,7 @@ from rankloop.serving.estimates import weigh
 from rankloop.serving.failpoints import reach
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import feedback_length, written_memo
+from rankloop.serving.log.comparison import unit_key
 from rankloop.serving.log.decision_state import DecisionCache, DecisionState, Outcome, RecentDecisions
 from rankloop.serving.log.digests import check_row, digest_of
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_rows, state_of
@@ -22,7 +23,7 @@ from rankloop.serving.log.guard_rails import draw_for
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Config, Decision, Entry, Row
 from rankloop.serving.log.snapshots import newest_fold, old_fold, warm_up
-from rankloop.serving.rank_request import read_request
+from rankloop.serving.rank_request import for_ranker, read_request
 from rankloop.serving.registry import OtherVersion
 from rankloop.serving.stores.contract import Diverged, Head, Store
 
@@ -264,10 +265,11 @@ class ServedRanker:
         asked = read_request(fold, request, limits)
         key = key_of(fold.config.seed, decision_id)
         rng = draws.generator(key)
-        drawn = draw_for(fold, asked.features, asked.free, asked.baseline, key, rng, asked.reach)
+        wanted = for_ranker(fold, asked)
+        drawn = draw_for(fold, wanted, asked.free, asked.baseline, key, rng, asked.reach)
         weights = None
         if drawn.choice is None and drawn.ranking is not None:
-            weights = weigh(fold.ranker, asked.features, drawn.ranking, k=fold.estimates.k)
+            weights = weigh(fold.ranker, wanted, drawn.ranking, k=fold.estimates.k)
         decision = Decision(
             model_seq=fold.applied,
             generation=fold.generation,
@@ -288,6 +290,8 @@ class ServedRanker:
             trial=drawn.trial,
             stored=asked.stored,
             rails=drawn.rails,
+            unit=unit_key(request.unit),
+            query=asked.query,
         )
         entry = Entry(
             ranker=self.name,

@@ -9,7 +9,7 @@ import gc
 import logging
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import uvicorn
@@ -18,10 +18,11 @@ from rankloop import __version__
 from rankloop.base import whole
 from rankloop.kernels import jit
 from rankloop.serving.admission import Limits
-from rankloop.serving.auth import is_local, stored_keys
+from rankloop.serving.auth import checked_origins, is_local, stored_keys
 from rankloop.serving.engine import Engine
 from rankloop.serving.http.app import App
 from rankloop.serving.http.connections import Connections
+from rankloop.serving.rerank import load_extractor
 from rankloop.serving.retention import Retention, Trimming
 from rankloop.serving.simulated_users import come_and_go, rehearse
 from rankloop.serving.stores.contract import Store, StoreError
@@ -43,25 +44,32 @@ def run(
     limits: Limits | None = None,
     retention: Retention | None = None,
     webhooks: Path | None = None,
+    origins: Collection[str] = (),
+    extractor: str | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, or for `seconds`; ValueError where that is refused.
 
     place: where the store is, in words. people: simulate users, and take any free port where this one is taken.
     retention: how much of each log stays live; None keeps all of it live.
     webhooks: a file that says which events of other systems are feedback.
+    origins: of the pages of others that may use the service.
+    extractor: the function package.module:function that finds features of documents to rerank.
     """
+    checked_origins(origins)
     whole("snapshot_every", snapshot_every, at_least=1)
     if not 0 <= port <= 65_535:
         raise ValueError(f"port must be between 0 and 65535, got {port}")
     if people and jit.MODE == "numba":
         asyncio.run(rehearse())
+    found = None if extractor is None else load_extractor(extractor)
     listening = _listen(host, port, or_any=people)
     engine = Engine(store, limits=limits, snapshot_every=snapshot_every)
+    engine.extractor = found
     if retention is not None:
         engine.housekeeping.trimming = Trimming(engine, retention)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(engine, host, listening, place, tell, people, seconds, webhooks))
+            runner.run(_run(engine, host, listening, place, tell, people, seconds, webhooks, origins))
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -83,9 +91,10 @@ async def _run(
     people: bool,
     seconds: float | None,
     webhooks: Path | None,
+    origins: Collection[str],
 ) -> None:
     limits = engine.limits
-    app = App(engine, host=host)
+    app = App(engine, host=host, origins=origins)
     if webhooks is not None:
         app.webhooks.load(webhooks)
     # Before uvicorn: what is wrong with the store is told in one sentence, not as a failed start of an application.

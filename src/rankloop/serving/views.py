@@ -9,22 +9,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankloop.serving import api
+from rankloop.serving import api, verdict_answers
 from rankloop.serving.admission import NotFound
 from rankloop.serving.item_counts import feature_parts
 from rankloop.serving.log import records
 from rankloop.serving.log.candidate_lists import free_of
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import Outcome
 from rankloop.serving.log.digests import check_row
 from rankloop.serving.log.fold import Fold, OtherHistory, fold_through, learnt_rows, state_of
 from rankloop.serving.log.guard_rails import bound_of, rail_of
 from rankloop.serving.log.records import Decision, Row
 from rankloop.serving.log.snapshots import newest_fold
-from rankloop.serving.log.stored_features import candidate_names, features_of
+from rankloop.serving.log.stored_features import candidate_names, features_of, request_of
 from rankloop.serving.privacy import read_context
 from rankloop.serving.series import Series, columns
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
+from rankloop.serving.verdicts import comparison_answer
 
 _LISTS = 20  # newest lists that are shown
 _ROWS = 400  # rows that are searched for them
@@ -54,7 +56,7 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> api
         parameters=fold.config.parameters,
         policy=api.Policy(**records.given(fold.config.policy)),
         counts=msgspec.structs.asdict(fold.counts) | {"answered": fold.series.n_answers()},
-        parked=sum(map(len, fold.parked.values())),
+        parked=sum(map(len, fold.parked.values())) + fold.waiting.n,
         exploration_share=fold.counts.explored / decisions if decisions else None,
         last_at=fold.at,
         snapshot_seq=served.snapshot_seq,
@@ -67,10 +69,11 @@ async def ranker_answer(served: ServedRanker, *, duplicate: bool = False) -> api
         stored_features=fold.stored.n_columns,
         feature_names=fold.stored.feature_names,
         not_estimated=fold.estimates.why_not(),
+        comparison=None if (found := comparison_of(fold)) is None else comparison_answer(found),
     )
 
 
-def _trial(fold: Fold) -> api.TrialAnswer | None:
+def _trial(fold: Fold) -> verdict_answers.TrialAnswer | None:
     """How the ranker compares with the baseline; None as long as no list had one and none was asked for."""
     sums, policy = fold.trial, fold.config.policy
     holdout = policy.holdout if isinstance(policy.holdout, float) else 0.0
@@ -79,7 +82,7 @@ def _trial(fold: Fold) -> api.TrialAnswer | None:
     if not (apprentice or holdout or own.n or other.n or sums.live is not None):
         return None
     live = sums.live if sums.live is not None else float(not apprentice)
-    return api.TrialAnswer(
+    return verdict_answers.TrialAnswer(
         live=live * (1.0 - holdout),
         holdout=holdout,
         ranker_lists=own.n,
@@ -130,7 +133,7 @@ async def decision_answer(served: ServedRanker, decision_id: str) -> api.Decisio
 
 
 def _shown_by(decision: Decision) -> Literal["ranker", "baseline"]:
-    return "baseline" if decision.trial is not None and decision.trial.would else "ranker"
+    return "ranker" if decision.key and not (decision.trial and decision.trial.would) else "baseline"
 
 
 def _story_row(row: Row, outcome: Outcome | None) -> api.StoryRow:
@@ -272,12 +275,17 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     pinned = {} if free is None else free.pinned
     try:
         features = features_of(fold.stored, decision)
+        request = request_of(fold.ranker, fold.stored, decision)
     except ValueError:  # they were replaced long ago
-        features = None
-    places = _places(fold, None if free is None else free.among, features)
+        features = request = None
+    places = _places(fold, None if free is None else free.among, request)
     weights = fold.ranker.weights_now()
     chances = None if decision.propensities is None else np.frombuffer(decision.propensities, "<f8").tolist()
-    would = decision.trial is not None and bool(decision.trial.would)
+    would = _shown_by(decision) == "baseline"
+    chosen = [
+        places.get(number) for position, number in enumerate(numbers.tolist()) if position not in pinned
+    ]
+    drawn = then and chosen != list(range(len(chosen)))
     found = []
     for position, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
         reason: Literal["pinned", "baseline", "ranker"] = (
@@ -293,7 +301,7 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
             _fixed(reason, bounded)
             or [
                 *_standing(place, len(places), then),
-                *_drawing(decision, chance),
+                *_drawing(decision, chance, drawn),
                 *_weighing(parts),
             ]
         )
@@ -301,12 +309,10 @@ def _reasons(fold: Fold, decision: Decision, *, bounded: bool, then: bool) -> li
     return found
 
 
-def _places(
-    fold: Fold, among: NDArray[np.int64] | None, features: NDArray[np.float32] | None
-) -> dict[int, int]:
+def _places(fold: Fold, among: NDArray[np.int64] | None, request: Any) -> dict[int, int]:
     """Of each candidate its place in the order that the ranker holds best, as far as it has one."""
     if not fold.has_items:
-        order = [] if features is None else fold.ranker.current(features).tolist()
+        order = [] if request is None else fold.ranker.current(request).tolist()
     else:
         order = fold.active[fold.ranker.current()].tolist()
     if among is not None:
@@ -341,16 +347,23 @@ def _standing(place: int | None, n_places: int, then: bool) -> list[str]:
         return []
     where = f"in place {place + 1} of {n_places}"
     if then:
-        return [f"The ranker held it {where}."]
-    return [f"The ranker now holds it {where}; its state when it drew the list is not kept."]
+        return [f"The order that the ranker estimated to be best had it {where}."]
+    now = f"The order that the ranker now estimates to be best has it {where}"
+    return [f"{now}; its state when it drew the list is not kept."]
 
 
-def _drawing(decision: Decision, chance: float | None) -> list[str]:
+def _drawing(decision: Decision, chance: float | None, drawn: bool) -> list[str]:
+    """How the list came about; `drawn`: it differs from the best order of its moment."""
     rail = rail_of(decision)
     if rail == "greedy":
         return ["The exploration cap let the best list of the moment be shown."]
     told = [] if chance is None else [f"It had a chance of {chance:.1%} of standing here."]
-    told.append("The list explored." if decision.explored else "The list did not explore.")
+    if decision.explored:
+        told.append("The list explored.")
+    elif drawn and not rail:
+        told.append("The ranker draws its lists, and this one differs from that order.")
+    else:
+        told.append("The list did not explore.")
     if rail == "moved":
         told.append("The bound on displacements moved items of the list.")
     if rail == "groups":

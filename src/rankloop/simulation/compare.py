@@ -56,8 +56,21 @@ def mean_interval(
     if n < 2:
         unknown = np.full_like(mean, np.nan)
         return mean, unknown, unknown.copy()
-    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * runs.std(axis=0, ddof=1) / math.sqrt(n)
+    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * standard_error(runs)
     return mean, mean - reach, mean + reach
+
+
+def standard_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard error of the mean over the first axis; NaN for a single run.
+
+    >>> round(float(standard_error(np.array([1.0, 2.0, 3.0]))), 3)
+    0.577
+    """
+    n = len(values)
+    if n < 2:
+        return np.full(values.shape[1:], np.nan)
+    error: NDArray[np.float64] = values.std(axis=0, ddof=1) / math.sqrt(n)
+    return error
 
 
 def paired_t(differences: ArrayLike) -> float:
@@ -248,15 +261,16 @@ class Comparison(Framed):
     def summary(self, measure: str | None = None) -> pl.DataFrame:
         """Mean and interval of a `measure` for each world, ranker and recorded round.
 
-        The columns are `world`, `ranker`, `round`, `runs`, `mean`, `low` and `high`; the last two are Student's t
-        interval over the seeds, and null for a single seed, which has none.
+        The columns are `world`, `ranker`, `round`, `runs`, `mean`, `standard_error`, `low` and `high`; the last two are
+        Student's t interval over the seeds. A single seed has neither error nor interval: they are null.
         """
         n, runs = len(self.rounds), len(self.seeds)
         parts = []
         for world, ranker in self.traces:
-            interval = mean_interval(self.values(world, ranker, measure), level=self.level)
+            values = self.values(world, ranker, measure)
+            mean, low, high = mean_interval(values, level=self.level)
             names = {"world": np.repeat(world, n), "ranker": np.repeat(ranker, n)}
-            numbers = dict(zip(("mean", "low", "high"), interval, strict=True))
+            numbers = {"mean": mean, "standard_error": standard_error(values), "low": low, "high": high}
             parts.append(names | {"round": self.rounds, "runs": np.repeat(runs, n)} | numbers)
         frame = polars_frame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
         return frame.fill_nan(None)

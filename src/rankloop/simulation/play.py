@@ -293,7 +293,12 @@ def _check_features(ranker: Ranker, environment: Environment) -> None:
         raise ValueError(
             f"{type(ranker).__name__} takes dense features, those of {type(environment).__name__} are sparse"
         )
-    if ranker.n_features not in (environment.n_features, None):
+    if ranker.takes_queries != environment.names_queries:
+        needs, named = ("needs the names", True) if ranker.takes_queries else ("takes no names", False)
+        raise ValueError(
+            f"{type(ranker).__name__} {needs} of queries: {type(environment).__name__}(named={named})"
+        )
+    if ranker.n_features and ranker.n_features != environment.n_features:
         raise ValueError(
             f"ranker takes {ranker.n_features} features, environment has {environment.n_features}"
         )

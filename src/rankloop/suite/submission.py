@@ -121,8 +121,8 @@ class Entry:
 
     def make(self, world: World, *, rounds: int) -> Ranker:
         """A fresh ranker for so many `rounds` in a `world`; NotApplicable where it cannot play there."""
-        environment = world.make(rounds)
         kind = find(self.name)
+        environment = world.users(rounds, named=kind.takes_queries)
         accepted = inspect.signature(kind).parameters
         takes_features = world.features is not None and "features" in accepted
         needs_features = "n_features" in accepted and "n_items" not in accepted
@@ -350,7 +350,8 @@ class Played(NamedTuple):
 
 def _play(entry: Entry | None, world: World, rounds: int, seed: int) -> Played:
     ranker = _uniform(world, rounds) if entry is None else entry.make(world, rounds=rounds)
-    trace = play(ranker, world.make(rounds), rounds=rounds, seed=seed, points=1, progress=False)
+    users = world.users(rounds, named=ranker.takes_queries)
+    trace = play(ranker, users, rounds=rounds, seed=seed, points=1, progress=False)
     return Played(trace.mean_value, world.best(trace))
 
 

@@ -95,6 +95,13 @@ class World:
         """Rounds of a run, in the `full` version or else in the quick one."""
         return self.full if full else self.quick
 
+    def users(self, rounds: int, *, named: bool) -> Environment:
+        """Fresh users; where requests can say which query they are about, they do so if `named`."""
+        environment = self.make(rounds)
+        if named and isinstance(environment, ClickedQueries):
+            return ClickedQueries(**environment.get_params() | {"named": True})
+        return environment
+
     @property
     def setting(self) -> str:
         """Who can play here: "clicks", "relevance", "query-clicks" or "query-labels"."""

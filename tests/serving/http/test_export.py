@@ -32,7 +32,7 @@ def test_csv_is_the_default_and_other_formats_are_named(monkeypatch: pytest.Monk
             assert (row[0], row[4]) == ("'-1", f"'{shown}")
             status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=xml")
             assert (status, told["error"]["field"]) == (422, "format")
-            assert told["error"]["message"] == "format must be one of csv, parquet, got 'xml'"
+            assert told["error"]["message"] == "format must be one of csv, ubi, parquet, got 'xml'"
             monkeypatch.setattr(stream, "export", missing)
             status, told = await ask(app, "GET", "/v1/rankers/unwind/export?format=parquet")
             assert (status, told["error"]["field"]) == (422, "format")

@@ -131,7 +131,7 @@ def _decision(drawn: Drawn) -> Decision:
     shown = drawn.shown.astype("<i4").tobytes()
     memo = tuple(pack(part) for part in drawn.memo)
     return Decision(
-        0, 0, shown, b"", 0, drawn.explored, chances, memo, choice=drawn.choice, rails=drawn.rails
+        0, 0, shown, b"k", 0, drawn.explored, chances, memo, choice=drawn.choice, rails=drawn.rails
     )
 
 

@@ -35,6 +35,7 @@ BODIES: dict[str, msgspec.Struct] = {
     "rollback": Rollback(4, "hash", b"learnt"),
     "conflict": Conflict("feedback", "e", b"body"),
     "policy": records.PolicyChange("e", records.Policy(answers="union")),
+    "ubi": records.Waits("impression", "tea", 3, "calm", "shop"),
 }
 
 
@@ -55,6 +56,7 @@ def test_the_numbers_of_the_kinds_are_what_stores_have_written() -> None:
         "policy",
         "promote",
         "import",
+        "ubi",
     )
 
 

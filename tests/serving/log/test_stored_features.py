@@ -22,7 +22,10 @@ from rankloop.serving.views import explain_answer, ranker_answer
 from tests.serving.service import Clock, adds_up, answer, create, play, rank, running
 
 ALL = [name for name in sorted(served()) if not has_items(name)]
-SOUND = {"CascadeLinTS", "CascadeLinUCB", "LinTSPBM", "LinUCBPBM", "ListNet", "PLRank", "CalibratedSquared"}
+SOUND = {
+    *("CascadeLinTS", "CascadeLinUCB", "LinTSPBM", "LinUCBPBM"),
+    *("ListNet", "PLRank", "CalibratedSquared", "QueryMemory"),
+}
 NAMES = ["a", "b", "c", "d"]
 VECTORS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.1, 0.9]]
 
@@ -300,7 +303,9 @@ def test_a_baseline_is_learnt_from_where_that_is_sound(algorithm: str, stored: b
                 assert told.learnt == sound
                 if sound:
                     values = [1.0] + [0.0] * (fresh.feedback.length(4) - 1)
-                    fresh.learn_logged(np.array([2, 0, 3, 1]), values, features=rows)
+                    fresh.learn_logged(
+                        np.array([2, 0, 3, 1]), values, features=fresh.as_request(rows, "shoes", NAMES)
+                    )
             assert fold.rounds == 3 * sound
             for name, value in fresh.state_arrays().items():
                 np.testing.assert_array_equal(fold.ranker.state_arrays()[name], value)

@@ -40,7 +40,9 @@ def read_records(out: Path) -> list[Record]:
 def _of_today(record: Record) -> Record:
     # Earlier versions stored less of a claim.
     earlier = {"name": "", "fixed": False, "mutation": ""}
-    return {"notes": []} | record | {"claims": [earlier | claim for claim in record["claims"]]}
+    verdicts = {True: "holds", False: "BROKEN"}
+    claims = [earlier | {"verdict": verdicts[claim["holds"]]} | claim for claim in record["claims"]]
+    return {"notes": []} | record | {"claims": claims}
 
 
 def _overview(records: list[Record]) -> str:
@@ -102,9 +104,12 @@ def _figure(out: Path, record: Record, picture: Record) -> str:
 
 def _verdict(record: Record) -> str:
     claims = record["claims"]
-    broken = sum(not claim["holds"] for claim in claims)
+    broken = sum(claim["verdict"] == "BROKEN" for claim in claims)
     if broken:
         return f'<span class="verdict bad">✗ {broken} of {len(claims)} broken</span>'
+    held = sum(claim["holds"] for claim in claims)
+    if held < len(claims):
+        return f'<span class="verdict good">✓ {held} of {len(claims)} hold, the others failed before</span>'
     all_hold = {0: "no claims", 1: "1 holds"}.get(len(claims), f"all {len(claims)} hold")
     return f'<span class="verdict good">✓ {all_hold}</span>'
 
@@ -112,7 +117,7 @@ def _verdict(record: Record) -> str:
 def _claims(record: Record) -> str:
     rows = "".join(
         f'<tr><td><span class="verdict {"good" if claim["holds"] else "bad"}">'
-        f"{'✓ holds' if claim['holds'] else '✗ broken'}</span></td>"
+        f"{'✓' if claim['holds'] else '✗'} {claim['verdict'].lower()}</span></td>"
         f'<td>{escape(claim["text"])}<br><code class="quiet">{escape(claim["name"])}</code></td>'
         f'<td class="measured">{escape(claim["measured"])}</td>'
         f'<td class="quiet">{escape(claim["source"])}</td><td class="quiet">{worded(claim["fixed"])}</td>'

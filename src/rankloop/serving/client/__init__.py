@@ -14,17 +14,14 @@ from rankloop.serving.api import (  # noqa: E402, after the sentence
     ExplainAnswer,
     FeaturePart,
     ImportAnswer,
-    Interval,
     ItemFeatures,
     ItemReason,
-    Lift,
     Policy,
     RankAnswer,
     RankerAnswer,
     SeriesAnswer,
     SnapshotAnswer,
     StoryRow,
-    TrialAnswer,
 )
 from rankloop.serving.client.calls import (  # noqa: E402
     Feedback,
@@ -34,10 +31,18 @@ from rankloop.serving.client.calls import (  # noqa: E402
     Wanted,
 )
 from rankloop.serving.client.client import AsyncClient, Client  # noqa: E402
+from rankloop.serving.verdict_answers import (  # noqa: E402
+    ComparisonAnswer,
+    Interval,
+    Lift,
+    PairAnswer,
+    TrialAnswer,
+)
 
 __all__ = [
     "AsyncClient",
     "Client",
+    "ComparisonAnswer",
     "DecisionAnswer",
     "EventAnswer",
     "EventsAnswer",
@@ -49,6 +54,7 @@ __all__ = [
     "ItemFeatures",
     "ItemReason",
     "Lift",
+    "PairAnswer",
     "Policy",
     "RankAnswer",
     "RankerAnswer",

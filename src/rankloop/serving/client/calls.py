@@ -132,6 +132,9 @@ class Wanted(TypedDict):
     baseline: NotRequired[Sequence[str]]
     shared: NotRequired[Sequence[float]]
     subject: NotRequired[str]
+    rankings: NotRequired[Mapping[str, Sequence[str]]]
+    unit: NotRequired[str]
+    query: NotRequired[str | int]
 
 
 class ShownList(TypedDict):
@@ -142,6 +145,7 @@ class ShownList(TypedDict):
     relevance: NotRequired[Sequence[float]]
     propensities: NotRequired[Sequence[float]]
     features: NotRequired[Sequence[Sequence[float]]]
+    query: NotRequired[str | int]
 
 
 def create(
@@ -256,6 +260,9 @@ def rank(
     baseline: Sequence[str] | None = None,
     shared: Sequence[float] | None = None,
     subject: str | None = None,
+    rankings: Mapping[str, Sequence[str]] | None = None,
+    unit: str | None = None,
+    query: str | int | None = None,
 ) -> Call[RankAnswer]:
     """Return a list to show.
 
@@ -281,6 +288,12 @@ def rank(
         Numbers of the request as a whole, such as of its user: each times each stored feature is a feature.
     subject : str, optional
         Whose context it is: `rankloop erase` makes it unreadable for good.
+    rankings : mapping of str to sequence of str, optional
+        For a comparison, the order of each ranking that is not a ranker of the service.
+    unit : str, optional
+        For a comparison, the session or user that the list is for.
+    query : str or int, optional
+        What was searched for, for rankers that remember queries.
 
     Returns
     -------
@@ -298,6 +311,9 @@ def rank(
         "baseline": None if baseline is None else list(baseline),
         "shared": None if shared is None else [float(value) for value in shared],
         "subject": subject,
+        "rankings": None if rankings is None else {one: list(order) for one, order in rankings.items()},
+        "unit": unit,
+        "query": query,
     }
     return _post(_of(name, "rank"), RankAnswer, body)
 
@@ -459,12 +475,20 @@ def explain(name: str, decision_id: str) -> Call[ExplainAnswer]:
     return _get(_of(name, "explain", decision_id), ExplainAnswer)
 
 
-def promote(name: str, share: float = 1.0) -> Call[EventAnswer]:
+def promote(name: str, share: float = 1.0, *, ranking: str | None = None) -> Call[EventAnswer]:
     """Let the ranker's lists be shown to a `share` of the requests with a baseline, the holdout aside.
 
-    A share of 0 sends the ranker back to learning beside the baseline.
+    A share of 0 sends the ranker back to learning beside the baseline. Of a comparison: stop it, and show the order of
+    one `ranking` to all.
     """
-    return _post(_of(name, "promote"), EventAnswer, {"share": share, "event_id": new_id()})
+    return _post(
+        _of(name, "promote"), EventAnswer, {"share": share, "ranking": ranking, "event_id": new_id()}
+    )
+
+
+def stop(name: str) -> Call[EventAnswer]:
+    """End a comparison: all requests get the order of its first ranking. One that was stopped already is a conflict."""
+    return _post(_of(name, "stop"), EventAnswer, {"event_id": new_id()})
 
 
 def import_lists(

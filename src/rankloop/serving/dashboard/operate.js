@@ -1,5 +1,6 @@
 // What an operator does to one ranker: freeze, snapshot, roll back, reset, promote, guard rails, change items, export.
 import { ask, download, newId, path } from "./api.js";
+import { comparisonView } from "./comparison.js";
 import { count, h, moment, tell } from "./format.js";
 import { runner } from "./outcome.js";
 import { trialView } from "./trial.js";
@@ -18,6 +19,7 @@ export function operator(name, parts) {
   const to = rollback.querySelector("select");
   const run = runner(done, failed);
   const beside = trialView(name, parts);
+  const compared = comparisonView(name, parts);
   const changing = [
     freeze,
     snapshot,
@@ -25,6 +27,7 @@ export function operator(name, parts) {
     rollback.querySelector("button"),
     change.querySelector("button"),
     ...beside.buttons,
+    ...compared.buttons,
   ];
   let ranker = null;
   let role = null;
@@ -113,6 +116,7 @@ export function operator(name, parts) {
     update(fresh) {
       ranker = fresh;
       beside.update(ranker);
+    compared.update(ranker);
       draw();
     },
   };

@@ -93,22 +93,23 @@ export function inWords(found) {
   return `${verdict}: a lift of ${signed(found.mean)} in mean reward (from 0 to 1), 95% interval ${signed(found.low)} to ${signed(found.high)}. Lists of the same time are compared, and it holds at all times: stop when you like.`;
 }
 
-/** The interval as a picture: where 0 is, and where the lift may be. */
-function interval(found) {
-  const reach = Math.max(Math.abs(found.low), Math.abs(found.high)) * 1.05;
-  const x = linear([-reach, reach], [EDGE, WIDTH - EDGE]);
-  const kind = found.low > 0 ? "better" : found.high < 0 ? "worse" : "open";
+/** An interval as a picture: where there is no difference, and where the mean may be. */
+export function interval(found, { words = inWords(found), middle = 0, format = signed, least = 0, most = Infinity } = {}) {
+  const wide = Math.max(least, Math.abs(found.low - middle), Math.abs(found.high - middle)) * 1.05;
+  const reach = Math.min(wide, most);
+  const x = linear([middle - reach, middle + reach], [EDGE, WIDTH - EDGE]);
+  const kind = found.low > middle ? "better" : found.high < middle ? "worse" : "open";
   const label = (at, text) => s("text", { x: x(at), y: HEIGHT - 4, "text-anchor": "middle" }, text);
   const line = (from, to, y1, y2, name) => s("line", { class: name, x1: x(from), x2: x(to), y1, y2 });
   return s(
     "svg",
-    { class: `lift ${kind}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": inWords(found) },
-    line(-reach, reach, 20, 20, "axis"),
-    line(0, 0, 4, 36, "zero"),
+    { class: `lift ${kind}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
+    line(middle - reach, middle + reach, 20, 20, "axis"),
+    line(middle, middle, 4, 36, "zero"),
     line(found.low, found.high, 20, 20, "interval"),
     s("circle", { class: "mean", cx: x(found.mean), cy: 20, r: 5 }),
-    label(-reach * 0.93, signed(-reach)),
-    label(0, "0"),
-    label(reach * 0.93, signed(reach)),
+    label(middle - reach * 0.93, format(middle - reach)),
+    label(middle, middle ? format(middle) : "0"),
+    label(middle + reach * 0.93, format(middle + reach)),
   );
 }

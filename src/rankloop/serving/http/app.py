@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from importlib import resources
 from typing import Any
 
@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from rankloop.serving import ubi
 from rankloop.serving.admission import Forbidden, RequestError
 from rankloop.serving.api import ErrorAnswer, ErrorBody
 from rankloop.serving.auth import Access, Guard, Permission
@@ -39,13 +40,13 @@ _PREFIX = "/v1/rankers/"
 class App:
     """An ASGI application on an engine. Starting it opens the engine, stopping it closes it."""
 
-    def __init__(self, engine: Engine, *, host: str = "127.0.0.1") -> None:
+    def __init__(self, engine: Engine, *, host: str = "127.0.0.1", origins: Collection[str] = ()) -> None:
         self.engine = engine
         self.access = Access()
         self.broadcast = Broadcast(engine)
         self.webhooks = Webhooks()
         rate = engine.limits.requests_per_second
-        self._guard = Guard(self.access, host=host, requests_per_second=rate)
+        self._guard = Guard(self.access, host=host, requests_per_second=rate, origins=origins)
         self._description = msgspec.json.encode(endpoints.describe())
         routes: list[BaseRoute] = []
         self._about_one: dict[str, endpoints.EndpointApp] = {}  # what a POST about one ranker does
@@ -61,6 +62,7 @@ class App:
             Route("/v1/stream", self._stream),
             Route("/v1/rankers/{name}/export", self._export),
             Route("/v1/rankers/{name}/webhooks/{hook}", self._webhook, methods=["POST"]),
+            *[Route(path, self._ubi, methods=["POST"]) for path in ubi.PATHS],
             Route("/livez", self._livez),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
@@ -76,6 +78,14 @@ class App:
     async def __call__(
         self, scope: endpoints.Scope, receive: endpoints.Receive, send: endpoints.Send
     ) -> None:
+        if scope["type"] == "http" and self._guard.origins:
+            headers = dict(scope["headers"])
+            if (origin := headers.get(b"origin", b"")) in self._guard.origins:
+                send = _allowing(send, origin)
+                if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+                    await send({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
+                    await send({"type": "http.response.body", "body": b""})
+                    return
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(_PREFIX):
             name, _, action = scope["path"][len(_PREFIX) :].partition("/")
             endpoint = self._about_one.get(action)
@@ -145,6 +155,27 @@ class App:
         answer = await self.webhooks.take(self.engine, hook, secret, signature, body)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
+    async def _ubi(self, request: Request) -> Response:
+        scope, limits = request.scope, self.engine.limits
+        headers, named = endpoints.headers_of(scope), request.query_params.get("ranker")
+        caller = self._guard.check(headers, "events", peer=endpoints.peer_of(scope), ranker=named)
+        endpoints.check_name(named)
+        body = await endpoints.receive_body(
+            headers, request.receive, limits.body_bytes, seconds=limits.body_seconds
+        )
+        lines, single = ubi.read_lines(endpoints.form_of(headers).sent, body, limits)
+        self._guard.charge(caller, len(lines) - 1)
+        own = tuple(name for name in caller.rankers if not name.endswith("*"))
+        route = ubi.Route(named, own, lambda name: caller.check("events", name))
+        try:
+            async with asyncio.timeout(limits.store_seconds):
+                answer = await ubi.take(self.engine, lines, route, single=single)
+        except Exception as error:
+            return await _request_error(
+                request, endpoints.as_request_error(error, f"POST {request.url.path}")
+            )
+        return Response(msgspec.json.encode(answer), media_type="application/json")
+
     def _may_read(self, request: Request, ranker: str | None = None) -> Permission:
         headers = endpoints.headers_of(request.scope)
         caller = self._guard.check(headers, "reader", peer=endpoints.peer_of(request.scope), ranker=ranker)
@@ -179,6 +210,29 @@ class App:
 
     async def _openapi(self, request: Request) -> Response:
         return Response(self._description, media_type="application/json")
+
+
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type"),
+    (b"access-control-max-age", b"7200"),
+]
+
+
+def _allowing(send: endpoints.Send, origin: bytes) -> endpoints.Send:
+    """The same, telling the browser that pages of this origin may read the answer."""
+    told = [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"retry-after"),
+        (b"vary", b"origin"),
+    ]
+
+    async def send_on(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = message | {"headers": [*message["headers"], *told]}
+        await send(message)
+
+    return send_on
 
 
 async def _after(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -307,7 +361,7 @@ class _Collector:
                 counts.add_metric([name, kind], count)
             gauges["model_seq"].add_metric([name], fold.applied)
             gauges["rounds"].add_metric([name], fold.rounds)
-            gauges["parked"].add_metric([name], sum(map(len, fold.parked.values())))
+            gauges["parked"].add_metric([name], sum(map(len, fold.parked.values())) + fold.waiting.n)
             gauges["snapshot_seq"].add_metric([name], served.snapshot_seq)
             for kind in ALERTS:
                 gauges["alert"].add_metric([name, kind], (name, kind) in engine.housekeeping.alerts.active)

@@ -19,12 +19,13 @@ from msgspec import Meta
 from rankloop import __version__
 from rankloop.serving import admission, views
 from rankloop.serving import api as m
-from rankloop.serving.auth import Guard, Permission
+from rankloop.serving.auth import KEY_IN_ADDRESS, Guard, Permission
 from rankloop.serving.engine import Engine
 from rankloop.serving.failpoints import reach
 from rankloop.serving.history_import import ImportRequest, import_history
 from rankloop.serving.item_counts import item_features, item_table
 from rankloop.serving.messages import tracing
+from rankloop.serving.rerank import RerankAnswer, RerankRequest, rerank
 from rankloop.serving.stores.contract import StoreError
 
 Scope = Any
@@ -38,6 +39,7 @@ _msgpack = msgspec.msgpack.Encoder().encode
 _MSGPACK = (b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack")
 _JSON = b"application/json"
 _SPOKEN = (_JSON, *_MSGPACK)
+_TEXT = b"text/plain"
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _FIELD = re.compile(r" - at `\$\.?([^`]*)`$")
 _NAMED = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]*)`")
@@ -45,13 +47,14 @@ _LONGEST_NAME = 64  # characters of a ranker's name
 
 
 class Parameters(dict[str, str]):
-    """The names in the path of a request; `caller`: what its caller may do."""
+    """The names in the path of a request; `caller`: what its caller may do; `headers`: of the request."""
 
-    __slots__ = ("caller",)
+    __slots__ = ("caller", "headers")
 
-    def __init__(self, names: dict[str, str], caller: Permission) -> None:
+    def __init__(self, names: dict[str, str], caller: Permission, headers: dict[bytes, bytes]) -> None:
         dict.__init__(self, names)
         self.caller = caller
+        self.headers = headers
 
 
 class Endpoint(NamedTuple):
@@ -114,9 +117,10 @@ class EndpointApp:
                 if isinstance(body, list):
                     self._guard.charge(caller, len(body) - 1)
             reach("after-decode")
-            status, answer = await self._answer(Parameters(names, caller), body, headers)
+            status, answer = await self._answer(Parameters(names, caller, headers), body, headers)
         except Exception as error:
-            await send_error(send, as_request_error(error, self._name), packed=form.packed)
+            known = as_request_error(error, self._name)
+            await send_error(send, known, packed=form.packed, foreign=endpoint.request is RerankRequest)
         else:
             if form.packed:
                 await send_bytes(send, status, _msgpack(answer), b"application/msgpack")
@@ -140,6 +144,8 @@ class EndpointApp:
         return msgspec.convert(told, self._endpoint.request, strict=False)
 
     def _decode(self, sent: bytes, body: bytes) -> Any:
+        if sent == _TEXT and self._endpoint.role == "events":
+            sent = _JSON  # as a beacon of a browser says
         if sent not in _SPOKEN:
             raise admission.Unsupported("Content-Type must be application/json or application/msgpack")
         if sent == _JSON:
@@ -186,8 +192,13 @@ def peer_of(scope: Scope) -> str | None:
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers, the last of each name."""
-    return dict(scope["headers"])
+    """The headers, the last of each name; a key in the address, which a beacon needs, becomes one of them."""
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    query = scope.get("query_string", b"")
+    if b"key=" in query and b"authorization" not in headers:
+        key = dict(parse_qsl(query.decode("latin-1"))).get("key", "")
+        headers |= {b"authorization": b"Bearer " + key.encode(), KEY_IN_ADDRESS: b"1"}
+    return headers
 
 
 def form_of(headers: dict[bytes, bytes]) -> Form:
@@ -247,9 +258,12 @@ def error_headers(error: admission.RequestError) -> dict[str, str]:
     return more
 
 
-async def send_error(send: Send, error: admission.RequestError, *, packed: bool = False) -> None:
-    """Send an error in the common form."""
-    answer = m.ErrorAnswer(m.ErrorBody(error.code, error.message, error.field))
+async def send_error(
+    send: Send, error: admission.RequestError, *, packed: bool = False, foreign: bool = False
+) -> None:
+    """Send an error in the common form; foreign: where clients of other services look for it as well."""
+    body = m.ErrorBody(error.code, error.message, error.field)
+    answer = m.ErrorAnswer(body, error.message if foreign else "")
     more = [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
     if packed:
         await send_bytes(send, error.status, _msgpack(answer), b"application/msgpack", more)
@@ -295,8 +309,9 @@ for _action in (
         "promote",
         "admin",
         Engine.promote,
-        "Show the ranker's lists to a share of the requests with a baseline",
+        "Show the ranker's lists to a share of the requests with a baseline, or one ranking of a comparison",
     ),
+    ("stop", "admin", Engine.stop, "End a comparison"),
     ("rollback", "admin", Engine.rollback, "Roll back to a snapshot"),
     ("policy", "admin", Engine.change_policy, "Change the policy for lists from now on"),
     ("reset", "admin", Engine.reset, "Begin anew"),
@@ -340,6 +355,22 @@ async def _rank(
     if isinstance(body, list):
         return await engine.rank_many(parameters["name"], body)
     return await engine.rank(parameters["name"], body)
+
+
+@_endpoint("POST", "/v2/rerank", "writer")
+@_endpoint("POST", "/v1/rerank", "writer")
+@_endpoint("POST", "/rerank", "writer")
+async def _rerank(engine: Engine, parameters: Parameters, body: RerankRequest) -> RerankAnswer:
+    """Order documents, in the form of Cohere's API."""
+    check_name(body.model)
+    parameters.caller.check("writer", body.model)
+    given = parameters.headers.get(b"x-decision-id", b"").decode("latin-1") or None
+    try:
+        decision_id = msgspec.convert(given, m.EventId | None)
+    except msgspec.ValidationError as error:
+        raise admission.RequestError(str(error), field="X-Decision-Id") from None
+    key = parameters.headers.get(b"authorization", b"")
+    return await rerank(engine, body, caller=key, decision_id=decision_id)
 
 
 @_endpoint("POST", f"{_RANKER}/feedback", "events")
@@ -539,10 +570,13 @@ def _describe_fields(component: dict[str, Any]) -> None:
 
 
 def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
+    name = endpoint.handle.__name__.strip("_")
+    if sum(one.handle is endpoint.handle for one in ENDPOINTS) > 1:
+        name += endpoint.path.replace("/", "_")
     told: dict[str, Any] = {
         "summary": endpoint.summary,
         "description": f"Needs the role {endpoint.role} where there are keys.",
-        "operationId": endpoint.handle.__name__.strip("_"),
+        "operationId": name,
         "responses": {
             "200": {"description": "Done", "content": _content(schema_of[repr(endpoint.answer)])},
             **{str(code): _error(code) for code in _ERRORS},

@@ -22,7 +22,7 @@ from rankloop.serving import views
 from rankloop.serving.admission import Busy, RequestError
 from rankloop.serving.auth import EVERYTHING, Permission
 from rankloop.serving.engine import Engine
-from rankloop.serving.log.export import COLUMNS, answered_lists, export, positions
+from rankloop.serving.log.export import COLUMNS, answered_lists, export, positions, ubi_documents
 from rankloop.serving.served_ranker import ServedRanker
 from rankloop.serving.stores.contract import Store, StoreError
 
@@ -194,7 +194,16 @@ async def parquet_pieces(store: Store, ranker: str) -> AsyncIterator[bytes]:
                 yield piece
 
 
+async def ubi_lines(store: Store, ranker: str) -> AsyncIterator[bytes]:
+    """Documents of UBI, in pieces, as a bulk request takes them."""
+    lines = msgspec.json.Encoder().encode_lines
+    yield b""
+    async for one in answered_lists(store, ranker):
+        yield lines(ubi_documents(one, ranker))
+
+
 EXPORTS: dict[str, tuple[Callable[[Store, str], AsyncIterator[bytes]], str]] = {
     "csv": (csv_rows, "text/csv; charset=utf-8"),
+    "ubi": (ubi_lines, "application/x-ndjson"),
     "parquet": (parquet_pieces, "application/vnd.apache.parquet"),
 }

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankloop.base import Memo, Ranker, Ranking
-from rankloop.serving.api import Lift
 from rankloop.serving.confidence import Watched
 from rankloop.serving.log import records
 from rankloop.serving.log.randomness import coin
 from rankloop.serving.log.records import Choice, Decision, Policy, PolicyHistory, Rails, Trial
-from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.log.stored_features import features_of, request_of
+from rankloop.serving.verdict_answers import Lift
 
 if TYPE_CHECKING:
     from rankloop.serving.log.fold import Fold
@@ -134,7 +134,7 @@ def _n_ordered(choice: Choice) -> int:
 
 def by_ranker(decision: Decision) -> bool:
     """Whether any of the list is the ranker's, and not the baseline's."""
-    if decision.trial is not None and decision.trial.would:
+    if not decision.key or (decision.trial is not None and decision.trial.would):
         return False
     return decision.choice is None or bool(decision.choice.positions)
 
@@ -173,9 +173,11 @@ def written_memo(fold: Fold, memo: Memo) -> Memo:
 def _memo(fold: Fold, decision: Decision, items: Whole) -> Memo:
     """The whole memo of a ticket; of older rows it is all there."""
     memo = tuple(records.unpack(part) for part in decision.memo)
+    if decision.unit:
+        return (*memo, np.frombuffer(decision.unit, "<u8"))
     if fold.has_items:
         return memo
-    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: features_of(fold.stored, decision))
+    whole: Memo = fold.ranker.whole_memo(memo, items, lambda: request_of(fold.ranker, fold.stored, decision))
     return whole
 
 
@@ -234,7 +236,7 @@ def _learn_other_rows(fold: Fold, decision: Decision, shown: Whole, values: NDAr
         raise ValueError(
             f"feedback must have {feedback_length(fold.ranker, decision)} values, got {len(values)}"
         )
-    fold.ranker.learn_logged(shown, values, features=features)
+    fold.ranker.learn_logged(shown, values, features=request_of(fold.ranker, fold.stored, decision))
     return True
 
 
@@ -352,6 +354,11 @@ def free_positions(decision: Decision) -> Whole:
     if decision.choice is None:
         return np.arange(len(decision.shown) // _INT.itemsize)
     return np.frombuffer(decision.choice.positions, _INT).astype(np.int64)
+
+
+def may_show_baseline(fold: Fold) -> bool:
+    """Whether some lists show the baseline that their request brings."""
+    return _shares(fold.config.policy, fold.trial.live) != (0.0, 1.0)
 
 
 def shows_baseline(fold: Fold, key: bytes) -> bool:

@@ -180,7 +180,7 @@ def replay_decision(
         elif row.kind == "conflict":
             outcomes[row.seq] = Outcome("conflict")
         elif state is None:
-            outcomes[row.seq] = Outcome("parked" if row.kind == "feedback" else "unknown")
+            outcomes[row.seq] = Outcome("parked" if row.kind in ("feedback", "ubi") else "unknown")
             if row.kind == "feedback":
                 early.append(row)
         elif row.kind == "activate":

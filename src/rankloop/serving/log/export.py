@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from rankloop.serving.log.stored_features import (
     StoredFeatures,
     candidate_names,
     features_of,
+    request_of,
 )
 from rankloop.serving.privacy import key_name
 from rankloop.serving.registry import build, has_items
@@ -134,6 +136,13 @@ def follow_names(fold: Fold, row: Row) -> None:
             fold.catalogue.append(name)
 
 
+def _check_writable(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder")
+
+
 async def export(
     store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
 ) -> int:
@@ -142,10 +151,7 @@ async def export(
     Lists of features have theirs in it. tell: is told of each row that cannot be read; it is left out, and the rest is
     written. ValueError where the file cannot be.
     """
-    if not path.parent.is_dir():
-        raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
-    if path.is_dir():
-        raise ValueError(f"cannot write {path}: it is a folder")
+    _check_writable(path)
     require("polars", extra="data", for_="exporting to Parquet")
     import polars as pl
 
@@ -174,6 +180,51 @@ async def export(
         write(group)
         pl.scan_parquet(parts).sink_parquet(path)
     return written + len(group)
+
+
+def ubi_documents(one: Answered, ranker: str) -> list[dict[str, Any]]:
+    """A list and what came back on it as documents of UBI, each behind the line that a bulk request has for it.
+
+    Ordinals count from 0, as OpenSearch's workbench counts ranks. The words of the search are what a request says as
+    ``user_query`` in its context.
+    """
+    decision, context = one.decision, one.decision.context
+    words = context.get("user_query", "") if isinstance(context, dict) and not one.erased else ""
+    about = {"application": ranker, "query_id": one.row.event_id, "user_query": str(words)}
+    attributes: dict[str, Any] = {"explored": decision.explored, "model_seq": decision.model_seq}
+    if decision.propensities is not None:
+        attributes["propensities"] = np.frombuffer(decision.propensities, "<f8").tolist()
+    search = {
+        "timestamp": _iso(one.row.at),
+        "query_response_id": one.row.event_id,
+        "query_response_hit_ids": one.shown,
+        "query_attributes": attributes,
+    }
+    found: list[dict[str, Any]] = [{"index": {"_index": "ubi_queries"}}, about | search]
+    for action, after in (("impression", 0.0), ("click", one.seconds)):
+        for place, value in enumerate(one.values.tolist()):
+            if action == "impression" or value > 0:
+                thing = {"object": {"object_id": one.shown[place]}, "position": {"ordinal": place}}
+                event = {"action_name": action, "timestamp": _iso(one.row.at + round(1000 * after))}
+                found += [{"index": {"_index": "ubi_events"}}, about | event | {"event_attributes": thing}]
+    return found
+
+
+def _iso(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def export_ubi(
+    store: Store, ranker: str, path: Path, *, tell: Callable[[str], object] = lambda problem: None
+) -> int:
+    """Write the lists that feedback came on, and their events, as lines of UBI; how many lists that were."""
+    _check_writable(path)
+    n_lists = 0
+    with path.open("wb") as file:
+        async for one in answered_lists(store, ranker, tell):
+            file.write(msgspec.json.Encoder().encode_lines(ubi_documents(one, ranker)))
+            n_lists += 1
+    return n_lists
 
 
 def positions(one: Answered) -> list[dict[str, Any]]:
@@ -265,8 +316,8 @@ async def replay(
             continue  # another ranker would have had other items to choose from, or the list was a baseline
         if own_items and not set(one.shown) <= set(names):
             continue  # from after a change of items
-        features = features_of(one.stored, one.decision)
-        mine = player.rank(features, rng=draws.generator(key_of(config.seed, f"replay {one.row.event_id}")))
+        request = request_of(player, one.stored, one.decision)
+        mine = player.rank(request, rng=draws.generator(key_of(config.seed, f"replay {one.row.event_id}")))
         known = names if own_items else (candidate_names(one.stored, one.decision) or [])
         place = {name: i for i, name in enumerate(known)}
         theirs = np.array([place[name] for name in one.shown[: len(one.values)]], np.int64)

@@ -24,6 +24,7 @@ from rankloop.serving.failpoints import reach
 from rankloop.serving.item_counts import ItemCounts, SavedItemCounts
 from rankloop.serving.log import candidate_lists, guard_rails, records
 from rankloop.serving.log.candidate_lists import TrialSums, feedback_length
+from rankloop.serving.log.comparison import comparison_of
 from rankloop.serving.log.decision_state import (
     PARKED_PER_DECISION,
     DecisionState,
@@ -88,6 +89,72 @@ class Parked(dict[str, list[tuple[int, int]]]):
         return found
 
 
+class Search(msgspec.Struct):
+    """What is known of a search whose list is not there yet.
+
+    since: when the first of it came. documents: by event ID the row, and what it says. tried: whether a list was to be
+    made of it since the last of them came, by this process.
+    """
+
+    since: int
+    documents: dict[str, tuple[int, records.Waits]] = {}
+    tried: bool = False
+
+    def seen(self) -> list[records.Waits]:
+        """The impressions."""
+        return [one for _, one in self.documents.values() if one.action == "impression"]
+
+
+class Waiting(msgspec.Struct):
+    """Documents of UBI that came before their list, by search, the oldest first; `n` of them.
+
+    zero: the applications that call the top position 0.
+    """
+
+    of: dict[str, Search] = {}
+    n: int = 0
+    zero: list[str] = []
+
+    def add(self, row: records.Row, document: records.Waits) -> None:
+        if document.ordinal == 0 and document.application not in self.zero and len(self.zero) < _DEAD_KEPT:
+            self.zero.append(document.application)
+        search = self.of.setdefault(row.decision or "", Search(row.at))
+        search.documents[row.event_id] = row.seq, document
+        search.tried = False
+        self.n += 1
+
+    def settle(self, query_id: str) -> None:
+        """The list is there: what it shows need not be known any more."""
+        search = self.of.get(query_id, Search(0))
+        for event_id in [event for event, (_, one) in search.documents.items() if one.action != "click"]:
+            self.done(query_id, event_id)
+
+    def done(self, query_id: str, event_id: str) -> None:
+        """A document is known from another row, such as that of its list, or of feedback on it."""
+        search = self.of.get(query_id)
+        if search is not None and search.documents.pop(event_id, None) is not None:
+            self.n -= 1
+            if not search.documents:
+                del self.of[query_id]
+
+    def give_up(self, oldest: float) -> list[DeadLetter]:
+        """All documents of searches of which the first came before the time `oldest`."""
+        found = []
+        while self.of and (first := next(iter(self.of))) and self.of[first].since < oldest:
+            search = self.of.pop(first)
+            self.n -= len(search.documents)
+            why = (
+                "no list can be made of its impressions" if search.seen() else "no list of this search has it"
+            )
+            found += [DeadLetter(seq, search.since, first, why) for seq, _ in search.documents.values()]
+        return found
+
+    def due(self, policy: records.Policy) -> list[tuple[int, str]]:
+        """When a list is to be made of what is known of a search, where that was not tried, the next one first."""
+        waits = round(min(policy.window, policy.parking_seconds / 2) * 1000)
+        return [(one.since + waits, name) for name, one in self.of.items() if not one.tried]
+
+
 class Saved(msgspec.Struct):
     """A whole fold, for a snapshot."""
 
@@ -112,6 +179,7 @@ class Saved(msgspec.Struct):
     trial: TrialSums | None = None
     stored: SavedFeatures | None = None
     gathering: dict[str, int] = {}
+    waiting: Waiting = msgspec.field(default_factory=Waiting)
 
 
 class Fold:
@@ -132,6 +200,7 @@ class Fold:
         self.number: dict[str, int] = {}
         self.frozen = False
         self.parked = Parked()
+        self.waiting = Waiting()
         self.stored = StoredFeatures()  # of a ranker with features
         self.gathering: dict[
             str, int
@@ -201,6 +270,8 @@ class Fold:
         self.at = row.at
         if self.parked:
             self._bury_all(self.parked.give_up(row.at - self.config.policy.parking_seconds * 1000))
+        if self.waiting.of:
+            self._bury_all(self.waiting.give_up(row.at - self.config.policy.parking_seconds * 1000))
         outcome = self._handlers[row.kind](row, related)
         reach("after-learn")
         self.applied, self.link = row.seq, row.link
@@ -231,6 +302,7 @@ class Fold:
         decision = state.decision
         related.states[row.event_id] = state
         self.recent.put(row.event_id, state)
+        self.waiting.settle(row.event_id)
         self.counts.decisions += 1
         self.counts.explored += decision.explored
         if decision.trial is not None:
@@ -254,6 +326,7 @@ class Fold:
 
     def _feedback(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.feedback += 1
+        self.waiting.done(row.decision or "", row.event_id)
         state = related.states.get(row.decision or "")
         if state is not None:
             return self._answer(row, state, at=row.at, answer=related.contents.get(row.seq))
@@ -367,7 +440,13 @@ class Fold:
         carried(self.ranker, self.config, before=self.items, names=names)
 
     def _promote(self, row: records.Row, related: RelatedRows) -> Outcome:
-        self.trial.promoted(row.seq, records.read_body(row).share)
+        body, comparison = records.read_body(row), comparison_of(self)
+        if comparison is None:
+            self.trial.promoted(row.seq, body.share)
+        elif comparison.shown is not None and body.share == 0.0:
+            return Outcome("conflict")  # it was stopped between the check of this call and its writing
+        else:
+            comparison.show(body.ranking)
         return _ACCEPTED
 
     def _freeze(self, row: records.Row, related: RelatedRows) -> Outcome:
@@ -380,6 +459,12 @@ class Fold:
         return _ACCEPTED
 
     _import = history_import.take
+
+    def _ubi(self, row: records.Row, related: RelatedRows) -> Outcome:
+        if self.config.policy.parking_seconds <= 0:
+            return self._bury(row, "no list of this search has it")
+        self.waiting.add(row, records.read_body(row))
+        return Outcome("parked")
 
     def _degraded(self, row: records.Row, related: RelatedRows) -> Outcome:
         self.counts.degraded += 1
@@ -444,6 +529,8 @@ class Fold:
             parts.append(self.trial.live)
         if self.stored.digest:
             parts.append(self.stored.digest)
+        if self.waiting.of:
+            parts.append([(name, sorted(one.documents)) for name, one in self.waiting.of.items()])
         return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
     def save(self) -> Saved:
@@ -467,6 +554,7 @@ class Fold:
             trial=self.trial,
             stored=self.stored.save(),
             gathering=dict(self.gathering),
+            waiting=self.waiting,
         )
 
     @classmethod
@@ -493,6 +581,9 @@ class Fold:
         self.policies = records.PolicyHistory(*(saved.policies or (saved.config.policy, [])))
         self.trial = (saved.trial or TrialSums()).resumed(saved.applied)
         self.gathering = dict(saved.gathering)
+        self.waiting = saved.waiting
+        for one in self.waiting.of.values():
+            one.tried = False
 
 
 def at_deadline(state: DecisionState, policy: records.Policy, ranker: Ranker) -> NDArray[np.float64] | None:

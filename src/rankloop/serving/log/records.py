@@ -34,11 +34,12 @@ Kind = Literal[
     "policy",
     "promote",
     "import",
+    "ubi",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBER_OF_KIND: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 # What happens to lists. All other kinds change the ranker: nobody may be shown a list from before, once it was told.
-ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded")
+ABOUT_LISTS: tuple[Kind, ...] = ("decision", "activate", "feedback", "expire", "conflict", "degraded", "ubi")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -223,7 +224,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shown: numbers of the shown items, best first (int32): of the catalogue, or of the request's own list.
     candidates: the names in the request's own list; None where the ranker has items of its own, or `stored` has them.
     generation: how often the ranker's items had changed; a list of another generation has other item numbers.
-    key: 128 bits that the whole draw follows from.
+    key: 128 bits that the whole draw follows from; empty for a list that another system ordered.
     allowed: milliseconds from this row to the last row that may answer it. Times of two rows are compared, so no
     clock but the log's own counts. None in older rows, where `deadline` is a time by the clock of who drew the list.
     """
@@ -245,6 +246,8 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     trial: Trial | None = None
     stored: ByReference | None = None
     rails: Rails | None = None
+    query: int | None = None  # the key of what was searched for
+    unit: bytes | None = None  # of a comparison, a digest of the session or user that the list is for
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -275,9 +278,13 @@ class Freeze(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Promote(msgspec.Struct, frozen=True, array_like=True):
-    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on."""
+    """The share of requests with a baseline, beside the holdout, that get the ranker's list from here on.
+
+    ranking: of a comparison instead, the one whose order all requests get from here on; a share of 0 only stops it.
+    """
 
     share: float
+    ranking: str = ""
 
 
 class Expire(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -330,7 +337,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     names: of the items. lists: lists x positions, places in `names` (int32), -1 behind the end of a list. values: what
     came back (uint8 for clicks, else float64). propensities (float64) and features (float32, lists x positions x
     features) where known.
-    learnt: a state instead, with form "state".
+    learnt: a state instead, with form "state". queries: the keys of what was searched for, by list (int64).
     """
 
     history: str
@@ -344,6 +351,17 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     propensities: Packed | None = None
     features: Packed | None = None
     learnt: bytes = b""
+    queries: Packed | None = None
+
+
+class Waits(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A document of UBI whose list is not known yet; the body of a `ubi` row. See `rankloop.serving.ubi`."""
+
+    action: Literal["query", "impression", "click"]
+    item: str = ""
+    ordinal: int | None = None
+    user_query: str = ""
+    application: str = ""
 
 
 # gc=False: none of them can be part of a cycle, and a service keeps so many that looking for cycles would take long.
@@ -367,19 +385,27 @@ _BODIES: dict[str, Callable[[bytes], Any]] = {
         ("upgrade", Upgrade),
         ("policy", PolicyChange),
         ("import", Import),
+        ("ubi", Waits),
     )
 }
 _LITTLE = sys.byteorder == "little"
 
 
+# Fields of a decision that are written, whatever is in them.
+_ALWAYS = Decision.__struct_fields__.index("choice")
+
+
 def encode(body: msgspec.Struct) -> bytes:
     """The body of a row as bytes."""
-    if type(body) is Decision and body.rails is None:
-        # As it was before there were guard rails, stored features, a baseline, and a choice.
-        n_left_out = 1
-        if body.stored is None:
-            n_left_out = 2 if body.trial is not None else 3 if body.choice is not None else 4
-        return _encode(msgspec.structs.astuple(body)[:-n_left_out])
+    if type(body) is Decision:
+        # As it was before there were units, queries, guard rails, stored features, a baseline, and a choice.
+        fields = msgspec.structs.astuple(body)
+        n = len(fields)
+        while n > _ALWAYS and fields[n - 1] is None:
+            n -= 1
+        return _encode(fields[:n])
+    if type(body) is Promote and not body.ranking:
+        return _encode((body.share,))
     if type(body) is Items and not body.update and body.features is None and body.feature_names is None:
         return _encode((body.add, body.retire))
     return _encode(body)

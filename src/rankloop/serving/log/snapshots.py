@@ -181,7 +181,8 @@ def warm_up(config: Config) -> None:
     fold = Fold(config)
     ranker = fold.ranker
     rng = np.random.default_rng(1)
-    context = None if fold.has_items else rng.random((2, ranker.n_features or 1)).astype(np.float32)
+    rows = None if fold.has_items else rng.random((2, ranker.n_features or 1)).astype(np.float32)
+    context = ranker.as_request(rows, 1, range(2))
     ranking = ranker.rank(context, rng=rng)
     ranker.learn(ranking, np.zeros(ranker.feedback.length(len(ranking.items))))
     if fold.has_items:

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rankloop.base import Ranker
 from rankloop.serving.log.records import ByReference, Config, Decision, Items, Packed, pack, unpack
 
 Floats = NDArray[np.float32]
@@ -321,6 +322,15 @@ def features_of(catalogue: StoredFeatures, decision: Decision) -> Floats | None:
         np.frombuffer(columns, _FLOAT).astype(np.float32).reshape(len(numbers), -1) if columns else None,
         np.frombuffer(shared, _FLOAT).astype(np.float32) if shared else None,
     )
+
+
+def request_of(ranker: Ranker, catalogue: StoredFeatures, decision: Decision) -> Any:
+    """The request that a list was drawn from, as `ranker` takes it; None where it had no features."""
+    features = features_of(catalogue, decision)
+    if features is None or not ranker.takes_queries:
+        return features
+    names = candidate_names(catalogue, decision) or []
+    return ranker.as_request(features, decision.query, names[: len(features)])
 
 
 def candidate_names(catalogue: StoredFeatures, decision: Decision) -> list[str] | None:

@@ -16,7 +16,7 @@ from rankloop.serving.log.guard_rails import draw_for, reach_of
 from rankloop.serving.log.randomness import Draws, key_of
 from rankloop.serving.log.records import Row
 from rankloop.serving.log.snapshots import first_fold, read_sound, revive
-from rankloop.serving.log.stored_features import features_of
+from rankloop.serving.log.stored_features import request_of
 from rankloop.serving.registry import readable
 from rankloop.serving.stores.contract import Head, Snapshot, Store, StoreError
 from rankloop.serving.stores.segments import (
@@ -255,9 +255,11 @@ class Redraw:
 
     def _same(self, fold: Fold, row: Row) -> bool:
         decision = records.read_decision(row.body)
+        if not decision.key and decision.propensities is None:  # another system ordered it
+            return True
         if decision.key != key_of(fold.config.seed, row.event_id) or decision.generation != fold.generation:
             return False
-        features = features_of(fold.stored, decision)
+        features = request_of(fold.ranker, fold.stored, decision)
         rng = self._draws.generator(decision.key)
         asked = features, free_of(decision), baseline_of(decision)
         drawn = draw_for(fold, *asked, decision.key, rng, reach_of(decision))

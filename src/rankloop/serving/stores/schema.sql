@@ -257,7 +257,7 @@ BEGIN
                 END IF;
                 next_seq := next_seq + 1;
                 -- Whatever is not about lists (`records.ABOUT_LISTS`) changes the ranker.
-                IF kinds[i] NOT IN (1, 2, 3, 4, 9, 10) THEN
+                IF kinds[i] NOT IN (1, 2, 3, 4, 9, 10, 15) THEN
                     mine.changed := next_seq;
                 END IF;
                 seqs[i] := next_seq;

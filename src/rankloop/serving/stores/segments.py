@@ -33,7 +33,7 @@ from rankloop.serving.stores.contract import Appended, Damaged, Snapshot
 _log = logging.getLogger("rankloop.serving")
 # Rows of these kinds are many, and leave the live log. The others are few, and starting needs them: they stay as well.
 MANY: tuple[Kind, ...] = (
-    *("decision", "activate", "feedback", "expire", "items", "import", "conflict", "degraded"),
+    *("decision", "activate", "feedback", "expire", "items", "import", "conflict", "degraded", "ubi"),
 )
 _GROUPS = 8  # that are kept after they were read
 _ABANDONED = 3_600  # seconds after which a file that is half-written belongs to a process that was killed
