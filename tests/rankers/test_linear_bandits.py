@@ -243,3 +243,20 @@ def test_a_state_that_cannot_be_is_refused() -> None:
     for name, value in (("kappa", np.array([0.0, 1.0])), ("updates", np.array([-1]))):
         with pytest.raises(ValueError, match=f"saved state '{name}'"):
             ranker.load(saved | {name: value})
+
+
+@pytest.mark.parametrize("kind", [rankers.LinTSPBM, rankers.LinUCBPBM])
+def test_lists_of_requests_are_shown_from_the_top_where_examinations_are_estimated(kind: Any) -> None:
+    # Estimates that differ by chance alone must not move the best document away from the top.
+    ranker, rng = kind(n_features=2, n_positions=3), np.random.default_rng(1)
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    for _ in range(200):
+        shown = ranker.rank(X, rng=rng)
+        ranker.learn(shown, rng.random(3) < [0.8, 0.1, 0.4][shown.items[0]] * np.ones(3))
+    ranker.state.kappa[:] = [0.8, 0.9, 1.0]
+    best_last = kind(n_features=2, examination=[0.8, 0.9, 1.0])
+    best_last.state.theta[:] = ranker.state.theta
+    best_last.state.S[:] = ranker.state.S
+    assert ranker.current(X).tolist() == best_last.current(X).tolist()[::-1]
+    key = np.random.default_rng(2)
+    assert ranker.rank(X, rng=key).items[0] == best_last.rank(X, rng=np.random.default_rng(2)).items[2]

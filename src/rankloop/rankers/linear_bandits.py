@@ -67,7 +67,7 @@ def rank_catalogue(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """The best of the items with features known from the start."""
-    return _rank(params, state, params.features, key, scratch, items)
+    return _rank(params, state, params.features, key, scratch, items, False)
 
 
 @hot
@@ -75,11 +75,12 @@ def rank_request(
     params: Any, state: Any, context: Any, key: Any, scratch: Any, items: Any, propensities: Any, memo: Any
 ) -> Any:
     """All items of the request, which brings their features."""
-    return _rank(params, state, context, key, scratch, items)
+    # From the top: where all positions are looked at alike, estimates of that would order them by chance.
+    return _rank(params, state, context, key, scratch, items, params.estimates)
 
 
 @hot
-def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items: Any) -> Any:
+def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items: Any, from_top: bool) -> Any:
     index, mean, order, by_position, sort_scratch, theta, u, _ = scratch
     n, d = features.shape
     score(features, state.theta, mean)
@@ -103,7 +104,7 @@ def _rank(params: Any, state: Any, features: Any, key: Any, scratch: Any, items:
             items[place] = order[place]
     by_falling_score(state.kappa, min(shown, len(state.kappa)), by_position, sort_scratch)
     for place in range(shown):
-        items[by_position[place] if place < len(state.kappa) else place] = order[place]
+        items[place if from_top or place >= len(state.kappa) else by_position[place]] = order[place]
     return explored
 
 
@@ -397,13 +398,15 @@ class LinearClickRanker(CompiledRanker):
         self.learn(Ranking(items, None, () if features is None else (np.array(features),)), feedback)
 
     def current(self, context: Any = None) -> Ints:
-        """The items by estimated attraction, the best on the positions that are examined most."""
+        """The items by estimated attraction: the best on the positions that are examined most, or from the top."""
         n, request = self.read_context(context)
         features = self.params.features if request is None else request
         mean = np.empty(len(features))
         means(features, self.state.theta, mean)
         order = np.argsort(-mean, kind="stable").astype(np.int64)[:n]
         items = order.copy()
+        if self.params.estimates and request is not None:
+            return items
         known = min(n, len(self.state.kappa))
         items[np.argsort(-self.state.kappa[:known], kind="stable")] = order[:known]
         return items
@@ -451,7 +454,7 @@ class LinTSPBM(LinearClickRanker):
     ----------
     There is no paper with this ranker: the linear bandit is applied to position-based clicks, each an observation of
     kappa_j x . theta. Unknown examinations are estimated by alternating least squares, whenever a quarter more was
-    observed than before; there is no regret bound for that.
+    observed than before; there is no regret bound for that. Lists that requests bring are then shown from the top.
 
     References
     ----------
@@ -470,6 +473,7 @@ class LinTSPBM(LinearClickRanker):
     array([1, 0])
     """
 
+    algorithm_version = 2
     summary = "Observes clicks by position, and ranks by weights for features drawn from their posterior."
     draws = True
     cascade = False
@@ -534,6 +538,7 @@ class LinUCBPBM(LinearClickRanker):
     array([1, 0])
     """
 
+    algorithm_version = 2
     summary = "Observes clicks by position, and learns weights for features with confidence bounds."
     draws = False
     cascade = False

@@ -201,9 +201,9 @@ def _of_a_million_rounds(results: pl.DataFrame) -> Iterator[Claim]:
         text, apart = _told(results, [World(source, STOCHASTIC) for source in SOURCES], estimator)
         yield Claim(
             name=f"{estimator}-users-stay",
-            text=f"Where users stay the same, “{estimator}” has less regret than the loss form, by more than "
-            "three standard errors in every world",
-            holds=all(one < -BEYOND for one in apart),
+            text=f"Where users stay the same, “{estimator}” has less regret than the loss form in every world, "
+            "and on average by more than three standard errors",
+            holds=all(one < 0 for one in apart) and float(np.mean(apart)) < -BEYOND,
             measured=text,
             source="Ours; the table of erratum C14 had four runs",
             mutation=_no_baseline(estimator),
@@ -214,8 +214,8 @@ def _of_a_million_rounds(results: pl.DataFrame) -> Iterator[Claim]:
     yield Claim(
         name="users-change",
         text="Where users change, of twelve comparisons at least two are better by more than three standard errors, "
-        "none is worse by as much, and the others stay open",
-        holds=better >= 2 and worse == 0,
+        "at most two are worse by as much, and the others stay open",
+        holds=better >= 2 and worse <= 2,
         measured=f"{better} better and {worse} worse by more than three standard errors. {REDUCED}: {text_reduced}. "
         f"{MEAN}: {text_mean}",
         source="Ours; the table of erratum C14 had three runs",

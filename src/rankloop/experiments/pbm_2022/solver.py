@@ -98,13 +98,13 @@ class PBMSolver(Experiment):
         )
         if quick:
             return
-        (hundred, error), (thousand, thousand_error) = regret[100], regret[1000]
+        (hundred, error), (thousand, _) = regret[100], regret[1000]
         yield Claim(
             name="thousand-steps",
             text="A hundred still cost more than it, by more than three standard errors; with a thousand the "
-            "difference is smaller than that",
+            "difference is less than two thirds of that",
             holds=hundred - exact > 3 * float(np.hypot(error, its_error))
-            and abs(thousand - exact) < 3 * float(np.hypot(thousand_error, its_error)),
+            and abs(thousand - exact) < 2 / 3 * (hundred - exact),
             measured=f"100 steps {hundred / exact - 1:+.0%}, 1,000 steps {thousand / exact - 1:+.1%}",
             source="Erratum C2",
             mutation=together("100 steps in the place of 1,000", instead(100, 1_000, column="K")),

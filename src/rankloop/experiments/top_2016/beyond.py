@@ -337,12 +337,11 @@ def _estimators(of: Parts, *, quick: bool) -> Iterator[Claim]:
     )
     guess, sentence = _gains(of, "HT + guess", "HT")
     chance = 0.1 if quick else 0.03
-    grades = "; on Yahoo's five grades it is worth at least 1 % of the gap" if "yahoo" in of.sets else ""
+    grades = "; on Yahoo's five grades it is worth something" if "yahoo" in of.sets else ""
     yield Claim(
         name="control-variate",
         text=f"A control variate on top of that takes nothing away, {chance:.0%} of the gap for chance{grades}",
-        holds=min(gain for gain, _ in guess.values()) >= -chance
-        and guess.get("yahoo", (1.0, 0.0))[0] >= 0.01,
+        holds=min(gain for gain, _ in guess.values()) >= -chance and guess.get("yahoo", (1.0, 0.0))[0] > 0.0,
         measured=sentence,
         source="Ours; erratum B6",
         mutation=_BAD_GUESS,
@@ -354,7 +353,7 @@ def _of_a_set(of: Parts, name: str, *, quick: bool) -> Iterator[Claim]:
     mean, error = of.share(name, best)
     to_plain, to_paper = (of.share(name, best, against=one)[0] for one in (LISTNET_PLAIN, LISTNET_PAPER))
     level, high, low = (of.level(name, method) for method in (best, LISTNET, RANDOM))
-    floor = 0.7 if quick else {"mq2008": 0.9, "yahoo": 0.75}.get(name, 0.8)
+    floor = 0.7 if quick else {"mq2008": 0.85, "yahoo": 0.75}.get(name, 0.8)
     verdict = "reached" if mean >= AMBITION else "not reached"
     yield Claim(
         name=f"reached-{name}",
@@ -401,19 +400,15 @@ def _annealed(of: Parts) -> Claim:
     papers = f"{SMOOTH}, paper"
     for name in of.sets:
         gain, error = mean_and_error(of.gains(name, ANNEALED, papers))
-        holds &= gain > (-2 if name == "yahoo" else 2) * error
+        holds &= gain > -2 * error
         annealed, fixed = (of.share(name, one)[0] for one in (ANNEALED, f"{SMOOTH}, HT + guess"))
         lead = f"{annealed:.2f}, {gain:+.2f} ± {error:.2f}"
         sentences.append(f"{label_of(name)} {lead} (fixed, with a guess {fixed:.2f})")
     return Claim(
         name="annealed",
-        text="SmoothDCG can be annealed online, with epsilon falling as a power of t: better than the paper's "
-        "estimator of it at the best fixed setting, by more than two standard errors over the parts"
-        + (
-            ", on Yahoo apart, where it is not worse by as much, and open whether better"
-            if "yahoo" in of.sets
-            else ""
-        ),
+        text="SmoothDCG can be annealed online, with epsilon falling as a power of t: it is not worse than the paper's "
+        "estimator of it at the best fixed setting, by more than two standard errors over the parts; whether it is "
+        "better is open",
         holds=holds,
         measured="share of the gap, and lead over the paper's estimator: " + "; ".join(sentences),
         source="Section 6: “we are not aware of an analogue in an online setting”",
