@@ -307,7 +307,7 @@ def test_rows_that_another_one_folded_while_waiting_are_not_folded_twice() -> No
             served = engine.rankers["unwind"]
             for i in range(3):
                 entry, _ = served.draw(
-                    RankRequest(f"d{i}"), f"d{i}", draws=engine._draws, limits=engine.limits
+                    RankRequest(f"d{i}"), f"d{i}", draws=engine.draws, limits=engine.limits
                 )
                 await served._folding.acquire()
                 (done,) = await engine.store.append([entry], at=engine.now())

@@ -38,11 +38,25 @@ ENTRIES = ("ClickMix", "FTRLPBM", "PBMTS", "PBMPIE", "TopRank", "GRAB", "MW", "C
 
 
 class Grid(NamedTuple):
-    """The cells of an atlas, and how each is played. A phase as long as the run never ends."""
+    """The cells of an atlas, and how each is played.
+
+    Parameters
+    ----------
+    gaps : tuple of float
+        Between neighbouring items.
+    phases : tuple of int
+        The rounds after which the order is reversed. A phase as long as the run never ends.
+    sizes : tuple of (int, int)
+        Items and positions.
+    rounds : int
+        How long a run is.
+    seeds : int
+        How many runs there are in a cell.
+    """
 
     gaps: tuple[float, ...]
     phases: tuple[int, ...]
-    sizes: tuple[tuple[int, int], ...]  # items and positions
+    sizes: tuple[tuple[int, int], ...]
     rounds: int
     seeds: int
 
@@ -55,7 +69,17 @@ class Grid(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A place on the maps."""
+    """A place on the maps.
+
+    Parameters
+    ----------
+    n_items, n_positions : int
+        How many there are.
+    phase : int
+        The rounds after which the order is reversed.
+    gap : float
+        Between the attractions of neighbouring items.
+    """
 
     n_items: int
     n_positions: int
@@ -105,8 +129,17 @@ _PLAYS = Plays(_Part.runs, _Part.rows)
 
 
 class Atlas(NamedTuple):
-    """The maps: a row for each cell and ranker, and what made them.
+    """The maps.
 
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        A row for each cell and ranker.
+    provenance : dict
+        What made them.
+
+    Notes
+    -----
     Columns: the cell; `rounds`, `seeds`, `ranker` and the `version` of its algorithm; `value`, the mean clicks of a
     round, and its `standard_error`; those of `random` lists and of the `best` list of each phase; `regret` against the
     latter; `lead` over the best of the others, run by run, and its `lead_error`; whether it `won`, and whether the cell
@@ -126,7 +159,7 @@ def draw_atlas(
     executor: str | Executor = "threads",
     progress: bool | None = None,
 ) -> Atlas:
-    """Play every ranker in every cell of a `grid`.
+    """Play every ranker of `entries` in every cell of a `grid`.
 
     `workers`, `executor` and `progress` are as for `simulation.play_many`; `folder` keeps the runs that have ended, and
     the same call goes on from there. ValueError where a ranker cannot play in a cell.
