@@ -128,6 +128,8 @@ def aims() -> str:
     for name in RANKERS:
         for label, part in (("choice", every[::2]), ("others", every[1::2]), ("all", every)):
             pairs = [(lost[name], _of_others(lost, name)[1]) for lost in part if name in lost]
+            if not pairs:
+                continue
             ratio = np.exp(np.mean([np.log(max(a, LEAST) / max(b, LEAST)) for a, b in pairs]))
             near = sum(is_near(a, b) for a, b in pairs)
             worst = max(a for a, _ in pairs)

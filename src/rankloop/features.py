@@ -110,10 +110,11 @@ def read_sparse(name: str, rows: Any, n_features: int | None = None) -> SparseRo
 
 
 def key_of(name: str | int, *, argument: str = "name") -> int:
-    """The key that a ranker remembers a query or a document by: a whole number is its own, a text is hashed.
+    """The key that a query or document is remembered by: a whole number `name` is its own, a text is hashed.
 
     A hash has 63 bits. Two texts with the same one would be taken for the same, which among a million texts happens
-    with a chance of 1 in 18 million. The number 7 and the text "7" are two different names.
+    with a chance of 1 in 18 million. The number 7 and the text "7" are two different names. An error
+    calls it `argument`.
 
     Examples
     --------

@@ -192,7 +192,7 @@ class Servable:
     def as_request(
         self, features: Any, query: str | int | None = None, items: Sequence[str | int] = ()
     ) -> Any:
-        """What `rank` takes for rows of `features`: they alone, or with the names of the query and of the items."""
+        """What `rank` takes for rows of `features`: they alone, or with the names `query` and `items` as well."""
         if not self.takes_queries:
             return features
         return query_rows("" if query is None else query, items, features)

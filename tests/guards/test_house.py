@@ -49,19 +49,20 @@ BUDGETS = [
     Budget(473, 520, "compiled.py"),
     Budget(290, 330, "servable.py"),
     Budget(150, 200, "extras.py"),
-    Budget(11_790, 10_200, "rankers"),  # QueryMemory: 550
-    Budget(6_949, 5_900, "kernels"),
+    Budget(11_830, 10_200, "rankers"),  # QueryMemory: 550; insurance from a change on in ClickMix: 40
+    Budget(7_066, 5_900, "kernels"),  # kernels for GPUs: 110; draws of less variance: 6
     # Verdicts at any time and multileaving by pairs: 350.
     Budget(6_385, 6_200, "feedback measures.py surrogates environments"),
-    Budget(3_175, 2_400, "simulation"),  # standard errors: 10
+    Budget(3_720, 2_400, "simulation"),  # runs on a GPU: 545; standard errors: 10
     Budget(4_035, 3_500, "games"),
     Budget(3_415, 2_700, "data"),  # documents of UBI: 335; the lists of one query: 30
     Budget(3_706, 3_200, "logs"),  # judgments: 186
     Budget(335, 420, "checks.py"),
-    Budget(2_030, 1_900, "suite advice claims"),  # where queries repeat, are named: 30
+    # The atlas: 340; where queries repeat, are named: 30.
+    Budget(2_372, 1_900, "suite advice claims"),
     Budget(7_580, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
-    # Origins, formats, judgments and UBI out: 105; one query, counts for pbm: 20.
-    Budget(4_155, 2_800, "cli"),
+    # Origins, formats, judgments and UBI out: 105; `rankloop atlas`: 55; one query, counts for pbm: 20.
+    Budget(4_210, 2_800, "cli"),
     # UBI and pages of allowed origins: 685; comparisons of rankings: 460.
     Budget(18_215, 15_500, "serving"),
 ]

@@ -70,7 +70,7 @@ def test_what_only_products_say_stays_open() -> None:
     for N in (apart, mixed):
         ratios = []
         for key in keys(2_000):
-            draw_examinations(N * np.outer(kappa, theta), N, theta, kappa, key, 0, scratch)
+            draw_examinations(N * np.outer(kappa, theta), N, theta, kappa, 1.0, key, 0, scratch)
             ratios.append(np.log(scratch.kappa[1] / scratch.kappa[0] / 0.5))
         spread.append(np.std(ratios))
     assert spread[0] > 0.5

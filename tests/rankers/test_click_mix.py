@@ -105,6 +105,7 @@ def test_feedback_a_thousand_rounds_late_costs_a_thousand_rounds() -> None:
 def test_the_insurance_learns_from_its_own_lists_alone() -> None:
     ranker = rankers.ClickMix(**SIZE, insurance=5.0)
     rng, own = np.random.default_rng(3), 0
+    ranker.state.changed[0] = 1
     for _ in range(500):
         shown = ranker.rank(rng=rng)
         insured = bool(shown.memo[0][0] > 0)
@@ -119,9 +120,37 @@ def test_the_insurance_learns_from_its_own_lists_alone() -> None:
     assert 50 < own < 150  # a fifth at first, then 5 / sqrt t
 
 
+def test_insurance_costs_nothing_until_users_change() -> None:
+    people = [
+        environments.PositionBased(attraction=attraction, examination=LOOKS)
+        for attraction in (BEST, BEST[::-1].copy())
+    ]
+    ranker = rankers.ClickMix(**SIZE)
+    simulation.play(ranker, people[0], rounds=5_000, seed=1)
+    assert ranker.state.changed[0] == 0
+    assert ranker.state.rounds[0] == 1
+    without = rankers.ClickMix(**SIZE, insurance=0.0)
+    simulation.play(without, people[0], rounds=5_000, seed=1)
+    np.testing.assert_array_equal(ranker.state.S, without.state.S)
+    simulation.play(ranker, people[1], rounds=5_000, seed=2)
+    assert ranker.state.changed[0] == 1
+    assert ranker.state.rounds[0] > 50
+
+
+def test_a_second_look_is_at_what_was_left_out_and_costs_little() -> None:
+    kappa, order = np.array([1.0, 0.2, 0.5]), [4, 0, 2]
+    for key in np.random.default_rng(4).bit_generator.random_raw(50):
+        items = np.array(order)
+        assert click_mix._look_again(kappa, 6, key, items)
+        assert items[[0, 2]].tolist() == [4, 2]
+        assert items[1] in (1, 3, 5)
+    assert not click_mix._look_again(kappa, 3, np.uint64(1), np.array([2, 0, 1]))
+
+
 def test_where_its_lists_get_more_clicks_the_insurance_takes_over() -> None:
     ranker = rankers.ClickMix(**SIZE, insurance=2.0)
     ranker.state.t[0] = 10**6
+    ranker.state.changed[0] = 1
     ranker.state.duel[...] = [[1_000, 1_000, 2_000], [300, 600, 1_800]]
     rng = np.random.default_rng(1)
     insured = [ranker.rank(rng=rng).memo[0][0] > 0 for _ in range(300)]
@@ -174,6 +203,7 @@ def test_bad_arguments_and_states_are_named() -> None:
         ("x", 0.9),
         ("reads", -1.0),
         ("lost", 1.0),
+        ("changed", 2),
     ):
         with pytest.raises(ValueError, match=f"saved state '{name}'|'clicks'|click counts"):
             ranker.load(saved | {name: np.full_like(saved[name], wrong)})

@@ -134,7 +134,7 @@ def test_what_cannot_be_sent_is_named(processes: executors.Processes) -> None:
 
 @pytest.mark.parametrize("wrong", ["forks", None, 3, object()])
 def test_an_executor_that_is_none_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"executor must be 'threads', 'processes', 'ray' or .*got"):
+    with pytest.raises(ValueError, match=r"executor must be 'threads', 'processes', 'ray', 'cuda' or .*got"):
         simulation.play_many([clicked_pair()], rounds=9, seeds=[1], executor=wrong)
 
 

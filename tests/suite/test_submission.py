@@ -73,7 +73,7 @@ def test_a_file_that_is_no_submission_is_refused(tmp_path: Path) -> None:
 
 def test_what_has_ended_is_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
-    real = submission._play_part
+    real = submission._begin
 
     def noted(part: Any) -> Any:
         if len(played) == 4:
@@ -81,16 +81,14 @@ def test_what_has_ended_is_not_played_again(tmp_path: Path, monkeypatch: pytest.
         played.append(part.world.name)
         return real(part)
 
-    monkeypatch.setattr(submission, "_play_part", noted)
+    monkeypatch.setattr(submission, "_begin", noted)
     with pytest.raises(KeyboardInterrupt):
         small.submission(tmp_path, workers=1)
     assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".part")]
-    monkeypatch.setattr(
-        submission, "_play_part", lambda part: (played.append(part.world.name), real(part))[1]
-    )
+    monkeypatch.setattr(submission, "_begin", lambda part: (played.append(part.world.name), real(part))[1])
     again = small.submission(tmp_path)
     assert sorted(played) == 3 * ["late"] + 3 * ["still"] + 3 * ["turning"], "four were kept"
-    monkeypatch.setattr(submission, "_play_part", real)
+    monkeypatch.setattr(submission, "_begin", real)
     assert again.results.equals(small.submission().results)
     kept = min((tmp_path / "runs").iterdir())
     kept.write_text("half a fi")

@@ -40,9 +40,9 @@ HASHES = {
     "relevance-ties": "a1f524504ff67a1b",
     "relevance-reversal": "ece984e460d3e9ef",
     "relevance-five-items": "8344f4f5efec7868",
-    "documents-informational": "36c15dbfe79814f9",
-    "documents-near-random": "ad39b446d9416b9b",
-    "documents-labels": "50001b041fda7309",
+    "documents-informational": "3bbe6e3b0e2d06a3",
+    "documents-near-random": "7ea355f7a570ea6d",
+    "documents-labels": "79d54f17f032f052",
 }
 
 

@@ -59,6 +59,7 @@ _COMMANDS: dict[str, dict[str, Command]] = {
     RESEARCH: {
         "reproduce": papers.reproduce,
         "tune": library.tune,
+        "atlas": suite.atlas,
         "classify": games.classify,
         "rates": games.rates,
         "verify-proof": games.verify_proof,

@@ -160,6 +160,7 @@ class Where(StrEnum):
     THREADS = "threads"
     PROCESSES = "processes"
     RAY = "ray"
+    CUDA = "cuda"
 
 
 JsonFlag = Annotated[bool, Option("--json", help="As JSON, for programs.")]
@@ -211,8 +212,8 @@ def check_address(where: Where, address: str | None) -> None:
 def started(where: Where, address: str | None, *, workers: int | None) -> Iterator[str | Executor]:
     """What `executor=` takes, once for several calls; workers end on the way out."""
     check_address(where, address)
-    if where is Where.THREADS:
-        yield "threads"
+    if where in (Where.THREADS, Where.CUDA):
+        yield str(where)
         return
     from rankloop.simulation.executors import Processes, RayCluster
 

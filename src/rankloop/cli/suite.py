@@ -20,7 +20,7 @@ from rankloop.cli.settings import (
     interruption_told,
     offer_rankers,
 )
-from rankloop.extras import require
+from rankloop.extras import counted, require
 
 if TYPE_CHECKING:
     from rankloop.suite import Entry, Submission
@@ -61,7 +61,7 @@ def run_suite(
     ] = None,
     out: Annotated[Path, Option(help="Folder for runs, submission and report.")] = Path("results/suite"),
     jobs: RunsAtOnce = None,
-    executor: Annotated[str, Option(help="Where runs play: threads, processes or ray.")] = "threads",
+    executor: Annotated[str, Option(help="Where runs play: threads, processes, ray or cuda.")] = "threads",
     as_json: Annotated[bool, Option("--json", help="The scores as JSON, for programs.")] = False,
 ) -> None:
     """Play rankers in the worlds that suit them.
@@ -102,6 +102,60 @@ def run_suite(
         typer.echo(line)
     typer.echo(f"Submission: {file}")
     typer.echo(f"Report: {page}")
+
+
+def atlas(
+    rankers: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="RANKER",
+            help="Rankers that learn from clicks, as for [b]rankloop suite run[/b].",
+            show_default="eight of the package",
+            autocompletion=offer_rankers,
+        ),
+    ] = None,
+    full: Annotated[bool, Option("--full", help="All cells: minutes on a GPU, hours on two cores.")] = False,
+    rounds: Annotated[
+        int | None, Option(help="Of each run.", show_default="20,000, or 100,000 in full")
+    ] = None,
+    seeds: Annotated[
+        int | None, Option(help="Runs of each ranker in each cell.", show_default="8, or 24 in full")
+    ] = None,
+    out: Annotated[Path, Option(help="Folder for runs, table and maps.")] = Path("results/atlas"),
+    jobs: RunsAtOnce = None,
+    executor: Annotated[str, Option(help="Where runs play: threads, processes, ray or cuda.")] = "threads",
+) -> None:
+    """Map who wins where: how close items are, how soon users change, how many items and positions.
+
+    A table of every cell and ranker is written, and a page of maps. It takes a minute on two cores.
+
+    Runs that have ended are kept: after Ctrl-C the same command goes on where it stopped.
+
+    [b]Examples[/b]
+
+      rankloop atlas
+
+      rankloop atlas FTRLPBM PBMTS TopRank --seeds 20
+
+      rankloop atlas --full --executor cuda
+    """
+    require("matplotlib", "polars", "scipy", extra="data,plot,scipy", for_="the atlas")
+    from rankloop import suite
+    from rankloop.suite.atlas import ENTRIES, write_atlas
+
+    grid = suite.FULL if full else suite.COARSE
+    grid = grid._replace(
+        rounds=grid.rounds if rounds is None else rounds, seeds=grid.seeds if seeds is None else seeds
+    )
+    entries = [suite.Entry.read(text) for text in rankers or ENTRIES]
+    with interruption_told("Runs that have ended are kept, the same command goes on from there."):
+        drawn = suite.draw_atlas(entries, grid, folder=out, workers=jobs, executor=executor)
+    page = write_atlas(drawn, out)
+    won = drawn.rows.filter("won")
+    for name, count in won["ranker"].value_counts(sort=True).rows():
+        sure = won.filter((won["ranker"] == name) & won["decided"])
+        typer.echo(f"{name}: best in {counted(count, 'cell')}, decided in {len(sure)}")
+    typer.echo(f"Maps: {page}")
 
 
 def list_worlds(as_json: JsonFlag = False) -> None:

@@ -156,7 +156,9 @@ def fit_turn(S: Any, N: Any, theta: Any, kappa: Any, mean: float, fits_kappa: bo
 
 
 @apart
-def draw_examinations(S: Any, N: Any, theta: Any, kappa: Any, key: Any, first: int, scratch: Any) -> None:
+def draw_examinations(
+    S: Any, N: Any, theta: Any, kappa: Any, certainty: float, key: Any, first: int, scratch: Any
+) -> None:
     """Draw `scratch.kappa`, attractions integrated out, so that what only their products say stays open.
 
     The centre is one step of Newton's method from the fit: where few lists connect the positions, the turns of the fit
@@ -196,9 +198,9 @@ def draw_examinations(S: Any, N: Any, theta: Any, kappa: Any, key: Any, first: i
         for i in range(j):
             slope[j] -= A[j, i] * slope[i]
         slope[j] /= A[j, j]
-    top = 0
+    top, spread = 0, 1.0 / np.sqrt(certainty)
     for j in range(m - 1, -1, -1):  # L' x = y + normal numbers
-        rest = slope[j] + normal(uniform(key, first + j))
+        rest = slope[j] + spread * normal(uniform(key, first + j))
         for i in range(j + 1, m):
             rest -= A[i, j] * row[i]
         row[j] = rest / A[j, j]
@@ -221,23 +223,28 @@ def draw_list(
     kappa: Any,
     mean: float,
     draws_kappa: bool,
+    certainty: float,
     key: Any,
     first: int,
     scratch: Any,
     items: Any,
 ) -> None:
-    """Draw a model that fits the clicks, and write its best list; `first` of `key` and those after it are used."""
+    """Draw a model that fits the clicks, and write its best list; `first` of `key` and those after it are used.
+
+    The draw varies as it would had everything been seen `certainty` times as often.
+    """
     m, n = S.shape
     drawn = scratch.kappa
     if draws_kappa:
-        draw_examinations(S, N, theta, kappa, key, first, scratch)
+        draw_examinations(S, N, theta, kappa, certainty, key, first, scratch)
     else:
         for j in range(m):
             drawn[j] = kappa[j]
     weigh_items(S, N, theta, drawn, mean, scratch.clicks, scratch.looks)
     for i in range(n):
         x = min(scratch.clicks[i], MOST * scratch.looks[i])
-        scratch.theta[i] = beta(x, scratch.looks[i] - x, key, first + m + 4 * i)
+        misses = scratch.looks[i] - x
+        scratch.theta[i] = beta(certainty * x, certainty * misses, key, first + m + 4 * i)
     place_items(scratch.theta, drawn, scratch, items)
 
 

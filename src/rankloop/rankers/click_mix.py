@@ -31,9 +31,15 @@ _MEMORIES = (16_000, 4_000, 1_000, 300)  # beside the longest
 _LEAN = 50.0  # how much likelier the longest memory is at first than each of the others
 _LEAN_READING = 0.02  # how much less likely the other readings are than the position-based one
 _SHARE = 1e-5  # of the weights that is given back to the first ones in a round
-_LOOKS = 0.3  # second looks: c of c / sqrt t
+_LOOKS = 1.0  # second looks: c of c / sqrt t
+_IN_FULL, _CERTAIN = (
+    0.25,
+    4.0,
+)  # share of lists drawn with the variance of what is believed; the others', divided
+_CHANGED = 0.1  # of the weight: where the longest memory has less, users are said to have changed
 _CELL_CLICKS = 3.0  # of the position-based fit, in what is known of a cell beforehand
 _STEPS = 50  # in which a memory forgets, over its length
+_INSURANCE = 5.0
 _MOST_INSURED, _WARY = 0.2, 0.9  # shares of the insurance: at first, and where its lists get more clicks
 _DUEL = 400.0  # lists of the insurance over which the two are compared
 _SURE = 3.0  # standard deviations
@@ -48,7 +54,7 @@ class ClickMixParams(NamedTuple):
     step: Ints  # by memory: rounds between two steps of forgetting; 0 where nothing is forgotten
     kept: Floats  # by memory: what is left of a count after a step
     first: Floats  # memories x readings: the first weights
-    insurance: float  # c of min(.2, c / sqrt t)
+    insurance: float  # c of min(.2, c / sqrt t), from the first change on
     learning: FTRLPBMParams  # of the insurance
     every: int  # rounds between two turns of fitting
 
@@ -67,6 +73,7 @@ class ClickMixState(NamedTuple):
     after: Floats  # memories x 2: clicks below the first one, and how many there were to be
     mean_read: Floats  # by memory: of clicks by reads
     weight: Floats  # memories x readings
+    changed: Ints  # whether users were seen to change, from where on the insurance draws lists
     duel: Floats  # the mixture, the insurance: lists, clicks, squares of clicks
     rounds: Ints  # of the insurance, and so on: see `FTRLPBMState`
     L_hat: Floats
@@ -97,7 +104,7 @@ def rank(
     for j in range(len(items)):
         chances[j] = 0.0
     root = np.sqrt(state.t[0] + 1.0)
-    if params.insurance > 0.0:
+    if params.insurance > 0.0 and state.changed[0] > 0:
         share = _WARY if is_behind(state.duel) else min(_MOST_INSURED, params.insurance / root)
         if uniform(key, 0) < share:
             _rank_insured(params, state, key, scratch, items, chances)
@@ -108,20 +115,39 @@ def rank(
             if left >= 0.0:
                 memory, reading = h, r
             left -= state.weight[h, r]
+    certainty = 1.0 if uniform(key, 5) < _IN_FULL else _CERTAIN
     if reading == BY_POSITION:
-        _rank_by_position(state, memory, key, scratch, items)
+        _rank_by_position(state, memory, certainty, key, scratch, items)
     elif reading == BY_CELL:
-        _rank_by_cell(state, memory, key, scratch, items)
+        _rank_by_cell(state, memory, certainty, key, scratch, items)
     else:
-        _rank_to_click(state, memory, key, scratch, items)
+        _rank_to_click(state, memory, certainty, key, scratch, items)
     if uniform(key, 2) >= _LOOKS / root:
         return False
-    item, position = below(key, 3, state.theta.shape[1]), below(key, 4, len(items))
-    for j in range(len(items)):
-        if items[j] == item:
-            items[j] = items[position]
-    items[position] = item
-    return True
+    return _look_again(state.kappa[memory], state.theta.shape[1], key, items)
+
+
+@hot
+def _look_again(kappa: Any, n: int, key: Any, items: Any) -> bool:
+    """Put an item that was left out where the list loses least: the position that is examined least."""
+    m, place = len(items), 0
+    if n == m:
+        return False
+    for j in range(m):
+        if kappa[j] <= kappa[place]:
+            place = j
+    left = below(key, 3, n - m)
+    for i in range(n):
+        listed = False
+        for j in range(m):
+            listed |= items[j] == i
+        if listed:
+            continue
+        if left == 0:
+            items[place] = i
+            return True
+        left -= 1
+    return False
 
 
 @hot
@@ -159,7 +185,7 @@ def _rank_insured(params: Any, state: Any, key: Any, scratch: Any, items: Any, c
 
 
 @apart
-def _rank_by_position(state: Any, h: int, key: Any, scratch: Any, items: Any) -> None:
+def _rank_by_position(state: Any, h: int, certainty: float, key: Any, scratch: Any, items: Any) -> None:
     draw_list(
         state.S[h],
         state.N[h],
@@ -167,6 +193,7 @@ def _rank_by_position(state: Any, h: int, key: Any, scratch: Any, items: Any) ->
         state.kappa[h],
         state.mean[h],
         True,
+        certainty,
         key,
         _NUMBERS,
         scratch.draw,
@@ -175,7 +202,7 @@ def _rank_by_position(state: Any, h: int, key: Any, scratch: Any, items: Any) ->
 
 
 @apart
-def _rank_by_cell(state: Any, h: int, key: Any, scratch: Any, items: Any) -> None:
+def _rank_by_cell(state: Any, h: int, certainty: float, key: Any, scratch: Any, items: Any) -> None:
     """Each item at each position by itself, a few clicks of the fit assumed beforehand."""
     m, n = scratch.gains.shape
     for j in range(m):
@@ -183,19 +210,19 @@ def _rank_by_cell(state: Any, h: int, key: Any, scratch: Any, items: Any) -> Non
             known = state.N[h, j, i] + _CELL_CLICKS / min(state.theta[h, i] * state.kappa[h, j], MOST)
             p = min((state.S[h, j, i] + _CELL_CLICKS) / known, 1.0)
             z = normal(uniform(key, _NUMBERS + i * m + j))
-            scratch.gains[j, i] = p + np.sqrt(p * (1.0 - p) / known) * z
+            scratch.gains[j, i] = p + np.sqrt(p * (1.0 - p) / (certainty * known)) * z
     assign(scratch.gains, items, scratch.assigning)
 
 
 @apart
-def _rank_to_click(state: Any, h: int, key: Any, scratch: Any, items: Any) -> None:
+def _rank_to_click(state: Any, h: int, certainty: float, key: Any, scratch: Any, items: Any) -> None:
     """By attractions, which are clicks by reads, from the top."""
     theta = scratch.draw.theta
     n = len(theta)
     for i in range(n):
         clicks = state.clicks[h, i] + 1.0
         misses = max(state.reads[h, i] - state.clicks[h, i], 0.0) + 1.0 / state.mean_read[h] - 1.0
-        theta[i] = beta(clicks, misses, key, _NUMBERS + 4 * i)
+        theta[i] = beta(certainty * clicks, certainty * misses, key, _NUMBERS + 4 * i)
     by_falling_score(theta, n, scratch.draw.by_item, scratch.draw.sorting)
     for j in range(len(items)):
         items[j] = scratch.draw.by_item[j]
@@ -215,6 +242,11 @@ def learn(
         for r in range(3):
             weight = state.weight[h, r] / total if total > _LEAST else params.first[h, r]
             state.weight[h, r] = (1.0 - _SHARE) * weight + _SHARE * params.first[h, r]
+    longest = 0.0
+    for r in range(3):
+        longest += state.weight[0, r]
+    if longest < _CHANGED:
+        state.changed[0] = 1
     state.t[0] += 1
     _forget(params, state)
     if state.t[0] % params.every == 0:
@@ -316,8 +348,8 @@ class ClickMix(ClickRanker):
     Memories of several lengths are kept side by side. Each is read as clicks of the position-based model, item by item
     at each position, and as clicks of users who read from the top and may leave at a click. A reading is likelier the
     better it foretold the clicks so far; one is drawn for each list, and the list from what it believes, independently
-    of the last one. A falling share of the lists puts an item anywhere for a second look. Where somebody may hide
-    clicks to mislead it, another share can follow FTRL-PBM.
+    of the last one. A falling share of the lists has an item that was left out, for a second look. Once users were seen
+    to change, somebody may have misled it, and another share follows FTRL-PBM.
 
     Parameters
     ----------
@@ -329,7 +361,8 @@ class ClickMix(ClickRanker):
         The longest memory, in rounds; None remembers everything.
     insurance : float, optional
         In round t FTRL-PBM draws min(0.2, `insurance` / sqrt t) of the lists, and 0.9 where its lists get more clicks
-        beyond doubt. 0 does without it; 5 is for users of whom some may be an attacker.
+        beyond doubt. None is 5, from the round on in which the longest memory has less than a tenth of the weight; a
+        number is from the first round on, for users of whom some may be an attacker; 0 does without it.
 
     Notation
     --------
@@ -338,7 +371,8 @@ class ClickMix(ClickRanker):
     Departures
     ----------
     It is no algorithm of the literature. The weights are those of the fixed share (Herbster and Warmuth), the lists
-    Thompson samples of the position-based model, the insurance FTRL-PBM with the hybrid regulariser.
+    Thompson samples of the position-based model, three in four with a quarter of the variance, the insurance FTRL-PBM
+    with the hybrid regulariser.
 
     References
     ----------
@@ -358,6 +392,7 @@ class ClickMix(ClickRanker):
     True
     """
 
+    algorithm_version = 2
     summary = "Observes clicks, remembers them for short and for long, and trusts what foretells them best."
     kernels = RankerKernels(rank, learn)
 
@@ -367,11 +402,11 @@ class ClickMix(ClickRanker):
         n_items: int,
         n_positions: int | None = None,
         memory: int | None = None,
-        insurance: float = 0.0,
+        insurance: float | None = None,
     ) -> None:
         n, m = self.read_size(n_items, n_positions)
         longest = None if memory is None else whole("memory", memory, at_least=2)
-        share = number("insurance", insurance, at_least=0, below=1e6)
+        share = _INSURANCE if insurance is None else number("insurance", insurance, at_least=0, below=1e6)
         shorter = [length for length in _MEMORIES if longest is None or length < longest]
         steps = [max(1, length // _STEPS) for length in ([] if longest is None else [longest]) + shorter]
         lengths = ([] if longest is None else [longest]) + shorter
@@ -404,13 +439,14 @@ class ClickMix(ClickRanker):
             after=np.zeros((k, 2)),
             mean_read=np.full(k, 0.5),
             weight=self.params.first.copy(),
+            changed=np.full(1, insurance is not None, np.int64),
             duel=np.zeros((2, 3)),
             rounds=own.t,
             **{name: getattr(own, name) for name in FTRLPBMState._fields if name != "t"},
         )
 
     def tunable(self) -> Mapping[str, Range]:
-        return {"memory": OneOf(None, Whole(1_000, 1_000_000)), "insurance": Between(0.1, 10.0)}
+        return {"memory": OneOf(None, Whole(1_000, 1_000_000)), "insurance": OneOf(None, Between(0.1, 10.0))}
 
     def scratch(self, n: int) -> ClickMixScratch:
         k, m = self.n_items, self.n_positions
@@ -441,6 +477,8 @@ class ClickMix(ClickRanker):
         for name in ("after", "duel"):
             if not (np.asarray(saved[name]) >= 0).all():
                 raise ValueError(f"saved state {name!r} must not be negative, got {saved[name]}")
+        if int(saved["changed"][0]) not in (0, 1):
+            raise ValueError(f"saved state 'changed' must be 0 or 1, got {saved['changed']}")
         weight = np.asarray(saved["weight"])
         if not ((weight > 0).all() and abs(weight.sum() - 1) < 1e-6):
             raise ValueError(f"saved state 'weight' must be positive and sum to 1, got {weight}")
@@ -466,7 +504,7 @@ class ClickMix(ClickRanker):
             getattr(state, name)[:] = np.where(known, getattr(before, name)[:, number], 0.0)
         state.theta[:] = np.where(known, before.theta[:, number], before.mean[:, None])
         state.kappa[:] = before.kappa[:, there]
-        for name in ("t", "mean", "after", "mean_read", "weight"):
+        for name in ("t", "mean", "after", "mean_read", "weight", "changed"):
             getattr(state, name)[...] = getattr(before, name)
 
     def learn_among(self, ranking: Ranking, feedback: ArrayLike, items: Ints, positions: Ints) -> None:
@@ -525,7 +563,7 @@ class ClickMix(ClickRanker):
     ) -> int:
         n, m, k = n_items, n_positions or n_items, len(_MEMORIES) + 1
         counts = 8 * (2 * k * m * n + 3 * k * n + m * n + 4 * n) + click_draws.scratch_bytes(n, m)
-        if not parameters.get("insurance"):
+        if parameters.get("insurance") == 0:
             return counts
         return counts + 32 * m * n + hybrid.scratch_bytes(n, m) + lists.sampling_scratch_bytes(m)
 

@@ -57,6 +57,7 @@ def rank(
         state.kappa,
         mean,
         params.draws_kappa,
+        1.0,
         key,
         0,
         draw_scratch,

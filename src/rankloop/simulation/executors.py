@@ -35,7 +35,7 @@ from rankloop.simulation.trace import code_fingerprint
 
 __all__ = ["Executor", "NotSendable", "Processes", "RayCluster", "WorkerLost"]
 
-NAMES = ("threads", "processes", "ray")
+NAMES = ("threads", "processes", "ray", "cuda")
 _RETRIES = 3  # so often Ray begins a call again whose worker or machine is gone
 _GLANCE = 0.1  # seconds between two looks at the executor
 _LAST_PIECE = 1.0  # seconds that threads have for their present piece after an error or Ctrl-C
@@ -86,7 +86,7 @@ def opened(executor: str | Executor, *, workers: int | None = None) -> Iterator[
     """
     workers = None if workers is None else whole("workers", workers, at_least=1)
     cores = os.cpu_count() or 1
-    if is_threads(executor):
+    if is_threads(executor) or executor == "cuda":  # threads play what a GPU cannot
         with Threads(workers or cores) as threads:
             yield threads, workers or cores
     elif isinstance(executor, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import threading
@@ -203,15 +204,16 @@ class FusedRun(Run):
     ranker: CompiledRanker
     environment: CompiledEnvironment
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    @functools.cached_property
+    def loop(self) -> Loop:
+        """The loop, which a run that a GPU plays does without."""
         ranker, environment = self.ranker, self.environment
         longest = environment.n_positions
         revealed = np.empty(ranker.feedback.length(longest))
         looked_at = max(environment.n_read, len(revealed))
         ticket = ranker.blank_ticket(looked_at if ranker.cuts_lists else longest)
         sides = ranker.params, ranker.state, ranker.scratch(longest), environment.params, environment.state
-        self.loop = Loop((*ranker.kernels, *environment.kernels), (*sides, ticket, revealed))
+        return Loop((*ranker.kernels, *environment.kernels), (*sides, ticket, revealed))
 
     def advance(self, n_rounds: int) -> None:
         end = self.t + n_rounds

@@ -52,8 +52,8 @@ def play_many(
         How many run at once; None takes one for each core. Of threads, only compiled runs gain from more than one.
     executor : str or Executor, optional
         Where the runs are played: ``"threads"`` of this process, ``"processes"`` of this machine, ``"ray"``, a Ray
-        cluster, or any executor of `concurrent.futures`, such as `executors.Processes` or what Dask's
-        `Client.get_executor()` gives. It does not change a trace, except for its `seconds`.
+        cluster, ``"cuda"``, a GPU, or any executor of `concurrent.futures`, such as `executors.Processes` or what
+        Dask's `Client.get_executor()` gives. It does not change a trace, except for its `seconds`.
 
     Raises
     ------
@@ -81,6 +81,8 @@ def play_many(
         for pair, seed in zip(made, seeds, strict=True)
     ]
     names = [f"the run of {type(job.ranker).__name__} with seed {job.seed}" for job in jobs]
+    if executor == "cuda":
+        return _on_gpu(jobs, progress)
     traces: dict[int, Trace] = {}
     played = 0
 
@@ -99,7 +101,7 @@ def play_many(
         if is_threads(executor):
             # Here the bar sees how far each run is, and nothing needs to be taken over.
             runs = [begin(*job[:6]) for job in jobs]
-            Dispatch(_finish, runs, names=names, executor=chosen, workers=count).run(
+            Dispatch(finish, runs, names=names, executor=chosen, workers=count).run(
                 lambda place, trace, seconds: None, lambda: bar.show(sum(run.t for run in runs))
             )
             return [run.trace() for run in runs]
@@ -107,6 +109,17 @@ def play_many(
             ended, lambda: bar.show(played)
         )
     return [traces[place] for place in range(len(jobs))]
+
+
+def _on_gpu(jobs: list[_RunJob], progress: bool | None) -> list[Trace]:
+    from rankloop.simulation.cuda import played
+
+    runs = [begin(*job[:5], fused=False) for job in jobs]
+    with Bar(sum(run.rounds for run in runs), wanted=progress) as bar:
+        bar.show(0)
+        for _ in played(runs, bar.show):
+            pass
+    return [run.trace() for run in runs]
 
 
 class _RunJob(NamedTuple):
@@ -122,12 +135,13 @@ class _RunJob(NamedTuple):
 
 
 def _play_job(job: _RunJob) -> tuple[Trace, Any, Any]:
-    trace = _finish(begin(*job[:6]))
+    trace = finish(begin(*job[:6]))
     states = [_changed(each) if job.returned else None for each in (job.ranker, job.environment)]
     return trace, states[0], states[1]
 
 
-def _finish(run: Run) -> Trace:
+def finish(run: Run) -> Trace:
+    """Play a run to the end."""
     for _ in run.pieces():
         pass
     return run.trace()
@@ -215,6 +229,20 @@ class Kept:
         return float(metadata["seconds"]) if known else None
 
 
+@dataclass(frozen=True)
+class Plays:
+    """Work that plays runs: it begins those of a job, and makes rows of their traces.
+
+    On a GPU the runs of all jobs are played side by side.
+    """
+
+    begin: Callable[[Any], list[Run]]
+    rows: Callable[[Any, list[Trace]], pl.DataFrame]
+
+    def __call__(self, argument: Any) -> pl.DataFrame:
+        return self.rows(argument, [finish(run) for run in self.begin(argument)])
+
+
 def run_jobs(
     work: Callable[[Any], pl.DataFrame],
     jobs: Sequence[Job],
@@ -230,7 +258,8 @@ def run_jobs(
     """Run what is not kept yet, or with `fresh` everything, and return all of it in the order of `jobs`.
 
     `work` takes the argument of a job and returns its rows. `progress`, `label` and `stream` are of a `Bar`, which
-    moves by the costs of the jobs: costly ones come first, and their number says little about the rest.
+    moves by the costs of the jobs: costly ones come first, and their number says little about the rest. With
+    ``executor="cuda"`` the work must be `Plays`; jobs that a GPU cannot play are left to threads.
     """
     finished = {} if fresh else {job.identity: rows for job in jobs if (rows := kept.find(job.identity))}
     # The costliest first, so that no core is left alone with a long job at the end.
@@ -246,19 +275,43 @@ def run_jobs(
         bar.show(done, f"{len(finished) - found}/{len(todo)} jobs")
 
     if todo:
-        with (
-            Bar(sum(job.cost for job in todo), wanted=progress, label=label, stream=stream) as bar,
-            opened(executor, workers=workers) as (chosen, count),
-        ):
+        with Bar(sum(job.cost for job in todo), wanted=progress, label=label, stream=stream) as bar:
             bar.show(0, "until the first ends (new code compiles once)")
-            Dispatch(
-                work,
-                [job.argument for job in todo],
-                names=[job.name for job in todo],
-                executor=chosen,
-                workers=count,
-            ).run(keep)
+            left: Sequence[int] = range(len(todo))
+            if executor == "cuda":
+                left = _jobs_on_gpu(work, todo, keep)
+            with opened(executor, workers=workers) as (chosen, count):
+                Dispatch(
+                    work,
+                    [todo[place].argument for place in left],
+                    names=[todo[place].name for place in left],
+                    executor=chosen,
+                    workers=count,
+                ).run(lambda number, rows, seconds: keep(left[number], rows, seconds))
     return [finished[job.identity] for job in jobs]
+
+
+def _jobs_on_gpu(work: Any, jobs: list[Job], keep: Callable[[int, pl.DataFrame, float], None]) -> list[int]:
+    """Play what a GPU can play of these jobs, and return the places of the others."""
+    from rankloop.simulation.cuda import played, reason_against
+
+    if not isinstance(work, Plays):
+        raise ValueError(
+            'executor="cuda" plays runs of rankers in environments, and these jobs do other work'
+        )
+    begun = [work.begin(job.argument) for job in jobs]
+    left = [place for place, runs in enumerate(begun) if any(map(reason_against, runs))]
+    missing = {place: len(runs) for place, runs in enumerate(begun) if place not in left}
+    owners = {id(run): place for place in missing for run in begun[place]}
+    for those in played([run for place in missing for run in begun[place]]):
+        for run in those:
+            place = owners[id(run)]
+            missing[place] -= 1
+            if not missing[place]:
+                traces = [one.trace() for one in begun[place]]
+                keep(place, work.rows(jobs[place].argument, traces), run.seconds)
+                begun[place] = []
+    return left
 
 
 def identity(value: Any) -> str:

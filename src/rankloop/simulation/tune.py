@@ -19,8 +19,9 @@ from rankloop.base import Environment, Ranker, import_path
 from rankloop.extras import local_folder, require, write_text
 from rankloop.ranges import Range
 from rankloop.simulation.executors import Executor, is_threads, opened
-from rankloop.simulation.play import Bar, check_match, play
-from rankloop.simulation.runs import Job, Kept, identity, run_jobs
+from rankloop.simulation.play import Bar, Run, begin, check_match
+from rankloop.simulation.runs import Job, Kept, Plays, identity, run_jobs
+from rankloop.simulation.trace import Trace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -251,7 +252,7 @@ def tune(
         opened(executor, workers=workers) as (chosen, count),
     ):
         kept = Kept(None if place is None else place / "runs")
-        search = _Search(ranker, rounds, kept, about, chosen, count)
+        search = _Search(ranker, rounds, kept, about, "cuda" if executor == "cuda" else chosen, count)
         best = search.find(environment, searched, settings, factor=factor, seed=seed, bar=bar)
         fresh = range(seed + FINAL_SEEDS, seed + FINAL_SEEDS + final_runs)
         search.play(last, FINAL, sorted({0, best}), fresh)
@@ -283,7 +284,7 @@ class _Search:
         rounds: int,
         kept: Kept,
         about: Sequence[tuple[Any, ...]],
-        executor: Executor,
+        executor: str | Executor,
         workers: int,
     ) -> None:
         self.ranker, self.rounds, self.kept, self.about = ranker, rounds, kept, about
@@ -370,7 +371,9 @@ class _Search:
                     _RunOfSetting(self.ranker, setting, environment, self.rounds, seed),
                 )
             )
-        played = run_jobs(_play, jobs, kept=self.kept, executor=self.executor, workers=self.workers)
+        played = run_jobs(
+            Plays(_begin, _row), jobs, kept=self.kept, executor=self.executor, workers=self.workers
+        )
         for (number, seed), job in zip(todo, played, strict=True):
             self.runs[final, number, seed] = TunedRun(number, rung, seed, *job.rows.row(0))
 
@@ -396,12 +399,15 @@ class _RunOfSetting(NamedTuple):
     seed: int
 
 
-def _play(job: _RunOfSetting) -> pl.DataFrame:
+def _begin(job: _RunOfSetting) -> list[Run]:
+    ranker = with_arguments(job.ranker, job.setting)
+    return [begin(ranker, job.environment.clone(), job.rounds, job.seed, 1, None)]
+
+
+def _row(_: _RunOfSetting, traces: list[Trace]) -> pl.DataFrame:
     import polars
 
-    ranker = with_arguments(job.ranker, job.setting)
-    environment = job.environment.clone()
-    trace = play(ranker, environment, rounds=job.rounds, seed=job.seed, points=1, progress=False)
+    (trace,) = traces
     row = {"value": trace.mean_value, "regret": trace.total_regret, "explored": trace.exploration_share}
     return polars.DataFrame([row])
 

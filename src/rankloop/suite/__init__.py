@@ -3,6 +3,7 @@
 `rankloop suite run` plays it, `report` draws it, `verify` replays a sample of somebody else's results.
 """
 
+from rankloop.suite.atlas import COARSE, FULL, Atlas, Cell, Grid, draw_atlas, read_atlas
 from rankloop.suite.report import Score, capability_scores, interquartile_mean
 from rankloop.suite.submission import (
     Entry,
@@ -18,8 +19,13 @@ from rankloop.suite.submission import (
 from rankloop.suite.worlds import WORLDS, World, capabilities
 
 __all__ = [
+    "COARSE",
+    "FULL",
     "WORLDS",
+    "Atlas",
+    "Cell",
     "Entry",
+    "Grid",
     "NotApplicable",
     "Replay",
     "Score",
@@ -28,8 +34,10 @@ __all__ = [
     "World",
     "capabilities",
     "capability_scores",
+    "draw_atlas",
     "every_entry",
     "interquartile_mean",
+    "read_atlas",
     "read_submission",
     "run",
     "verify",

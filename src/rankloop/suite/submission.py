@@ -26,12 +26,11 @@ from rankloop.arguments import whole
 from rankloop.base import Ranker, Ranking, import_path, plain
 from rankloop.extras import local_folder, write_whole
 from rankloop.rankers.registry import find
-from rankloop.simulation import play
 from rankloop.simulation.by_name import Setting, check_settings, make_ranker, read_settings
 from rankloop.simulation.executors import Executor
-from rankloop.simulation.play import check_match
-from rankloop.simulation.runs import Job, Kept, run_jobs
-from rankloop.simulation.trace import code_fingerprint, machine, versions
+from rankloop.simulation.play import Run, begin, check_match
+from rankloop.simulation.runs import Job, Kept, Plays, finish, run_jobs
+from rankloop.simulation.trace import Trace, code_fingerprint, machine, versions
 from rankloop.suite.report import share_of_way
 from rankloop.suite.worlds import VERSION, WORLDS, World
 
@@ -278,7 +277,13 @@ def run(
             raise ValueError(f"{entry.label} can play in none of the worlds: {'; '.join(sorted(reasons))}")
     jobs = [_job(part, hashes[part.world.name]) for part in parts]
     finished = run_jobs(
-        _play_part, jobs, kept=kept, executor=executor, workers=workers, progress=progress, label="suite"
+        Plays(_begin, _frame_of),
+        jobs,
+        kept=kept,
+        executor=executor,
+        workers=workers,
+        progress=progress,
+        label="suite",
     )
     rows = {part.key: each.rows for part, each in zip(parts, finished, strict=True)}
     provenance = {
@@ -335,10 +340,22 @@ def _job(part: _Part, world_hash: str) -> Job:
     )
 
 
-def _play_part(part: _Part) -> pl.DataFrame:
-    seeds = range(part.seeds)
-    runs = [_play(part.entry, part.world, part.rounds, seed) for seed in seeds]
-    return pl.DataFrame({"value": [run.value for run in runs], "best": [run.best for run in runs]})
+def _begin(part: _Part) -> list[Run]:
+    return [_started(part.entry, part.world, part.rounds, seed) for seed in range(part.seeds)]
+
+
+def _frame_of(part: _Part, traces: list[Trace]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "value": [trace.mean_value for trace in traces],
+            "best": [part.world.best(trace) for trace in traces],
+        }
+    )
+
+
+def _started(entry: Entry | None, world: World, rounds: int, seed: int) -> Run:
+    ranker = _uniform(world, rounds) if entry is None else entry.make(world, rounds=rounds)
+    return begin(ranker, world.users(rounds, named=ranker.takes_queries), rounds, seed, 1, None)
 
 
 class Played(NamedTuple):
@@ -349,9 +366,7 @@ class Played(NamedTuple):
 
 
 def _play(entry: Entry | None, world: World, rounds: int, seed: int) -> Played:
-    ranker = _uniform(world, rounds) if entry is None else entry.make(world, rounds=rounds)
-    users = world.users(rounds, named=ranker.takes_queries)
-    trace = play(ranker, users, rounds=rounds, seed=seed, points=1, progress=False)
+    trace = finish(_started(entry, world, rounds, seed))
     return Played(trace.mean_value, world.best(trace))
 
 

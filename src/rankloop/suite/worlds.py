@@ -96,7 +96,7 @@ class World:
         return self.full if full else self.quick
 
     def users(self, rounds: int, *, named: bool) -> Environment:
-        """Fresh users; where requests can say which query they are about, they do so if `named`."""
+        """Fresh users for so many `rounds`; where requests can say which query they are about, they do if `named`."""
         environment = self.make(rounds)
         if named and isinstance(environment, ClickedQueries):
             return ClickedQueries(**environment.get_params() | {"named": True})
