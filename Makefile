@@ -75,7 +75,7 @@ test-wheel: ## build a wheel, install it beside NumPy alone, and run the tests t
 	@build/plain/bin/python -m pip --disable-pip-version-check install -q build/plain/rankloop-*.whl pytest hypothesis
 	@build/plain/bin/python -m pytest -q $(PLAIN) -k "not PMED" --deselect "tests/test_every_ranker.py::test_ranker[FTRLPBM-5]"
 
-reproduce: kernels ## play all experiments of the papers in full, judge their claims, and draw their runs anew (an hour or more)
+reproduce: kernels ## play all experiments of the papers in full, judge their claims, and draw their runs anew (2.6 CPU-hours)
 	@$(BIN)/rankloop reproduce all --out $(PAPERS_OUT) && $(BIN)/python -m tests.redrawn $(PAPERS_OUT)
 
 kernels: $(READY) ## compile all kernels into a library, as a wheel brings it; what has not changed is kept in build/

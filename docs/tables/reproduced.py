@@ -91,22 +91,14 @@ def main(folder: str, played_with: str = "") -> None:
     records, lines = [], []
     for name in experiments.names():
         of = Path(folder, name)
-        if (of / "claims.json").exists():
-            records.append(json.loads((of / "claims.json").read_text()))
-            lines += section(records[-1], json.loads((of / "redrawn.json").read_text()))
-            rows = thinned(experiments.get(name), pl.read_parquet(of / "results.parquet"))
-            rows.write_parquet(ROWS / f"{name}.parquet", compression_level=19)
-            print(
-                f"{name}: {rows.shape} kept, {(ROWS / f'{name}.parquet').stat().st_size:,} bytes", flush=True
-            )
+        records.append(json.loads((of / "claims.json").read_text()))
+        lines += section(records[-1], json.loads((of / "redrawn.json").read_text()))
+        rows = thinned(experiments.get(name), pl.read_parquet(of / "results.parquet"))
+        rows.write_parquet(ROWS / f"{name}.parquet", compression_level=19)
+        print(f"{name}: {rows.shape} kept, {(ROWS / f'{name}.parquet').stat().st_size:,} bytes", flush=True)
     claims = [claim for record in records for claim in record["claims"]]
     counts: dict[str, Any] = {"held": sum(claim["holds"] for claim in claims), "claims": len(claims)}
-    played = {record["experiment"] for record in records}
-    missing = [name for name in experiments.names() if name not in played]
-    notes = (
-        f"{played_with} Not played in full with this code: {', '.join(missing)}." if missing else played_with
-    )
-    counts |= {"notes": f"\n\n{notes.strip()}" if notes else ""}
+    counts |= {"notes": f"\n\n{played_with}" if played_with else ""}
     counts |= {"experiments": len(records), "jobs": sum(record["jobs"] for record in records)}
     PAGE.write_text("\n".join([HEAD.format(**counts), *lines]).rstrip() + "\n")
     print(f"{PAGE}: {counts}")
