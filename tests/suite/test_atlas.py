@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import rankloop
 from rankloop import rankers, simulation, suite
 from rankloop.cli import app
 from rankloop.suite import atlas
@@ -121,3 +122,28 @@ def test_the_command(tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     assert f"Maps: {tmp_path / 'atlas.html'}" in told.output.replace("\n", "")
     assert CliRunner().invoke(app, ["atlas", "FTPL", "MW", "--out", str(tmp_path)]).exit_code == 2
+
+
+def test_advise_is_right_in_every_cell_that_was_published() -> None:
+    rows = pl.read_parquet(PUBLISHED)
+    cells, wrong, of_one = 0, [], dict.fromkeys(("PBMTS", "FTRLPBM"), 0)
+    answers = {
+        (n_items, n_positions, users): rankloop.advise(
+            "clicks", n_items=n_items, n_positions=n_positions, users=users
+        ).ranker
+        for n_items, n_positions in set(rows.select("n_items", "n_positions").iter_rows())
+        for users in ("stay", "change", "unknown")
+    }
+    for (n_items, n_positions, phase, gap), cell in rows.group_by("n_items", "n_positions", "phase", "gap"):
+        lost = dict(
+            zip(cell["ranker"], (cell["best"] - cell["value"]) / (cell["best"] - cell["random"]), strict=True)
+        )
+        enough = max(1.5 * min(lost.values()), min(lost.values()) + 0.01)
+        users = "stay" if phase >= cell["rounds"][0] else "change"
+        names = [answers[n_items, n_positions, asked] for asked in (users, "unknown")]
+        wrong += [(n_items, n_positions, phase, gap, name) for name in names if lost[name] > enough]
+        for name in of_one:
+            of_one[name] += lost[name] <= enough
+        cells += 1
+    assert (cells, wrong) == (636, [])
+    assert of_one == {"PBMTS": 362, "FTRLPBM": 295}  # always the same answer would not do
