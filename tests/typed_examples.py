@@ -35,6 +35,7 @@ def main() -> int:
         "typeCheckingMode": "standard",
         "pythonVersion": "3.11",
         "include": [str(BUILD / "README.py"), str(ROOT / "examples")],
+        "extraPaths": [str(ROOT)],  # of examples that are packages
     }
     (BUILD / "pyrightconfig.json").write_text(json.dumps(settings))
     files = [str(BUILD / "README.py"), *map(str, sorted((ROOT / "examples").glob("*.py")))]
