@@ -59,7 +59,7 @@ BUDGETS = [
     Budget(3_706, 3_200, "logs"),  # judgments: 186
     Budget(335, 420, "checks.py"),
     # The atlas: 340; where queries repeat, are named: 30.
-    Budget(2_372, 1_900, "suite advice claims"),
+    Budget(2_400, 1_900, "suite advice claims"),
     Budget(7_580, 7_000, "experiments plotting.py spacing.py"),  # medians and runs for the next draw: 57
     # Origins, formats, judgments and UBI out: 105; `rankloop atlas`: 55; one query, counts for pbm: 20.
     Budget(4_210, 2_800, "cli"),

@@ -72,7 +72,8 @@ print(*(name for name in sys.modules if name.startswith("rankloop.kernels.")))
     )
     every = {f"rankloop.kernels.{path.stem}" for path in (ROOT / "src/rankloop/kernels").glob("[!_]*.py")}
     # Of data, and where numba compiles.
-    others = {f"rankloop.kernels.{name}" for name in ("click_fits", "llvm", "numba_compiler", "text")}
+    names = ("click_fits", "cuda_compiler", "llvm", "numba_compiler", "text")
+    others = {f"rankloop.kernels.{name}" for name in names}
     assert every - set(listed.stdout.split()) == others
 
 
