@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,6 +18,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = start(tmp_path_factory.mktemp("postgresql"))
     yield server
     server.stop()
+    shutil.rmtree(server.folder)
 
 
 @pytest.fixture
