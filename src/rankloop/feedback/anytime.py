@@ -192,9 +192,8 @@ class Tally:
         self.test = one_of("test", test, TESTS)
         self.lists = np.zeros(1, np.int64)
         self.wins = np.zeros((self.n_rankings, self.n_rankings), np.int64)
-        self.squares = np.zeros(
-            (self.n_rankings, self.n_rankings)
-        )  # of the preferences less their means so far
+        # Of the preferences less their means so far.
+        self.squares = np.zeros((self.n_rankings, self.n_rankings))
 
     def add(self, preferences: ArrayLike) -> None:
         """Count one list: `preferences` as from `Multileaved.preferences`, 1 in row i, column j where i beats j."""

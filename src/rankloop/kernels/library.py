@@ -26,12 +26,8 @@ FOLDER = Path(__file__).parent / "compiled"
 _PACKAGE = Path(__file__).parents[1]
 # Where kernels are written: what is compiled depends on these.
 _SOURCES = ("environments", "kernels", "rankers", "games/play.py", "experiments/pbm_2022/rankers.py")
-_NO_KERNELS = (
-    "jit.py",
-    "library.py",
-    "numba_compiler.py",
-    "cuda_compiler.py",
-)  # `compile_kernels.py` depends on them
+# What `compile_kernels.py` depends on, and what compiles for a GPU.
+_NO_KERNELS = ("jit.py", "library.py", "numba_compiler.py", "cuda_compiler.py")
 _V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 

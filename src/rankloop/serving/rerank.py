@@ -46,7 +46,7 @@ class RerankRequest(msgspec.Struct, frozen=True, gc=False):
     documents: Annotated[list[str | dict[str, Any]], Meta(min_length=1)]
     top_n: Annotated[int, Meta(ge=1)] | None = None
     return_documents: bool | None = None
-    features: list[list[float]] | Matrix | None = None
+    features: Features | None = None
     decision_id: EventId | None = None
     unit: EventId | None = None
 
